@@ -24,7 +24,7 @@ from mcp_runtime.usage.texts import quoted, shortened
 from .components.catalog import ListKind as ListKind
 from .components.catalog import requested_version, with_requested_version
 from .components.named_things import NamedThing, UnknownItemError, task_lists_of, things_named
-from .components.uris import strip_prefix, with_prefixed_uri
+from .components.uris import strip_prefix, with_prefixed_links, with_prefixed_uri
 from .components.visibility import session_rules
 from .middleware.call_chain import CallNext, Middleware, chain
 from .middleware.hooks import MiddlewareAdapter
@@ -250,7 +250,8 @@ class Registry(ProvidedItems):
             return await tool.call(ctx, params.arguments, self.results["call_tool"], self.shown_exceptions)
         for inner, name in self._in_mounted(params.name, "tools"):
             ctx.is_mounted = True
-            return await inner.handle("call_tool", ctx, params.model_copy(update={"name": name}), states)
+            result = await inner.handle("call_tool", ctx, params.model_copy(update={"name": name}), states)
+            return with_prefixed_links(params.name[: -len(name) - 1], result)
         if self.has_providers and (result := await self.serve_provided("call_tool", ctx, params, states)) is not None:
             return result
         raise UnknownItemError("tools", params.name)
@@ -276,7 +277,8 @@ class Registry(ProvidedItems):
             return await prompt.get(ctx, params.arguments, self.results["get_prompt"])
         for inner, name in self._in_mounted(params.name, "prompts"):
             ctx.is_mounted = True
-            return await inner.handle("get_prompt", ctx, params.model_copy(update={"name": name}), states)
+            result = await inner.handle("get_prompt", ctx, params.model_copy(update={"name": name}), states)
+            return with_prefixed_links(params.name[: -len(name) - 1], result)
         if self.has_providers and (result := await self.serve_provided("get_prompt", ctx, params, states)) is not None:
             return result
         raise UnknownItemError("prompts", params.name)
@@ -308,7 +310,7 @@ class Registry(ProvidedItems):
             if uri is not None and inner.has_resource(uri):
                 ctx.is_mounted = True
                 result = await inner.handle("read_resource", ctx, params.model_copy(update={"uri": uri}), states)
-                return with_prefixed_uri(result, uri, params.uri)
+                return with_prefixed_uri(result, uri, params.uri, prefix)
         if (
             self.has_providers
             and (result := await self.serve_provided("read_resource", ctx, params, states)) is not None

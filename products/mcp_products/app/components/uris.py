@@ -9,10 +9,12 @@ from typing import Any, Final
 from urllib.parse import unquote, urlsplit
 
 from mcp_runtime.errors import LocalError
+from mcp_runtime.protocol.models import is_list
 from mcp_runtime.protocol.uris import is_same_uri, leaves_directory, spelled, tidy_uri
 
 from .named_things import UnknownItemError
 
+_TO_URIS: Final = ("messages", "content", "resource", "uri")  # What has the URIs of a result, or of a part of one.
 _SCHEME: Final = re.compile(r"([A-Za-z][A-Za-z0-9+.-]*:(?://)?)(.*)", re.DOTALL)
 
 
@@ -67,16 +69,26 @@ def with_prefixed_name(prefix: str, definition: Any) -> Any:
     return definition.model_copy(update={"name": f"{prefix}_{definition.name}"}) if prefix else definition
 
 
-def with_prefixed_uri(result: Any, uri: str, prefixed: str) -> Any:
-    """Return the result of a mounted app with the URI of the request."""
+def with_prefixed_uri(result: Any, uri: str, prefixed: str, prefix: str = "") -> Any:
+    """Return the result of a mounted app with the URI of the request, and the prefix in other URIs."""
     contents: list[Any] | None = getattr(result, "contents", None)
     if contents is None:
         return result
-    renamed = [
-        content.model_copy(update={"uri": prefixed}) if is_same_uri(content.uri, uri) else content
-        for content in contents
-    ]
+    uris = [prefixed if is_same_uri(item.uri, uri) else add_prefix(prefix, item.uri) for item in contents]
+    renamed = [item.model_copy(update={"uri": new}) for item, new in zip(contents, uris, strict=True)]
     return result.model_copy(update={"contents": renamed})
+
+
+def with_prefixed_links(prefix: str, value: Any) -> Any:
+    """Return the result of a mounted app, or a part of one, with the prefix in the URIs of its resources."""
+    if isinstance(value, str):
+        return add_prefix(prefix, value)
+    if is_list(value):
+        return [with_prefixed_links(prefix, item) for item in value]
+    field = next((name for name in _TO_URIS if name in getattr(type(value), "model_fields", ())), None)
+    if not prefix or field is None:
+        return value
+    return value.model_copy(update={field: with_prefixed_links(prefix, getattr(value, field))})
 
 
 # URI templates (RFC 6570): match a URI against a template, and extract the values of its variables.

@@ -26,7 +26,14 @@ from ..components.catalog import (
     with_versions,
 )
 from ..components.named_things import UnknownItemError
-from ..components.uris import add_prefix, may_serve, strip_name_prefix, strip_prefix, with_prefixed_uri
+from ..components.uris import (
+    add_prefix,
+    may_serve,
+    strip_name_prefix,
+    strip_prefix,
+    with_prefixed_links,
+    with_prefixed_uri,
+)
 from ..components.visibility import ComponentKind, VisibilityRule, is_enabled
 
 ProvidedList = Literal["tools", "prompts", "resources", "resource_templates"]
@@ -337,14 +344,16 @@ class ProvidedItems(ScopedCatalog):
             if params is None:
                 return None
         candidates = [*self._candidates(key, id)]
-        for source, inside in candidates:
+        for source, inside, prefix in candidates:
             if len(candidates) > 1 and not (await self._definitions(source, kind, inside, ctx))[1]:
                 continue
             if isinstance(source, Provider):
                 return await self._serve_from(source, name, ctx, params)
             ctx.is_mounted = True
             result = await source.handle(name, ctx, params.model_copy(update={key: inside}), states)
-            return with_prefixed_uri(result, inside, id) if key == "uri" else result
+            if key == "uri":
+                return with_prefixed_uri(result, inside, id, prefix)
+            return with_prefixed_links(prefix, result)
         return None
 
     async def _allowed(self, kind: ProvidedList, id: str, ctx: ServerContext, params: Any) -> Any:
@@ -381,7 +390,7 @@ class ProvidedItems(ScopedCatalog):
             if await self._allowed(kind if has_template else "resources", id, ctx, params) is None:
                 return None
         candidates = [*self._candidates(key, id)]
-        for source, inside in candidates:
+        for source, inside, _ in candidates:
             if len(candidates) > 1 and not (await self._definitions(source, kind, inside, ctx))[1]:
                 continue
             if isinstance(source, Provider):
@@ -390,13 +399,14 @@ class ProvidedItems(ScopedCatalog):
             return await source.handle("complete", ctx, params.model_copy(update={"ref": ref}), states)
         return None
 
-    def _candidates(self, key: str, id: str) -> Iterator[tuple[Provider | ProvidedItems, str]]:
-        """Yield the providers, and the mounted apps with providers, that may have a name or a URI, with its form."""
-        yield from ((provider, id) for provider in self.providers)
+    def _candidates(self, key: str, id: str) -> Iterator[tuple[Provider | ProvidedItems, str, str]]:
+        """Yield the providers, and the mounted apps with providers, that may have a name or a URI, with its form and
+        its prefix."""
+        yield from ((provider, id, "") for provider in self.providers)
         for prefix, inner in self.mounted:
             inside = _inside(key, prefix, id)
             if inside is not None and inner.has_providers:
-                yield inner, inside
+                yield inner, inside, prefix
 
     async def definitions_provided(self, kind: ProvidedList, id: str, ctx: ServerContext) -> list[Any]:
         """Return what providers list under a name or a URI, in all versions."""

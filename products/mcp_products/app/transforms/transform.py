@@ -14,7 +14,14 @@ from mcp_runtime.usage.rules import shown
 
 from ..components.catalog import version_key
 from ..components.named_things import UnknownItemError
-from ..components.uris import add_prefix, strip_name_prefix, strip_prefix, with_prefixed_name, with_prefixed_uri
+from ..components.uris import (
+    add_prefix,
+    strip_name_prefix,
+    strip_prefix,
+    with_prefixed_links,
+    with_prefixed_name,
+    with_prefixed_uri,
+)
 from ..context.context import AppContext
 from ..context.own_requests import own_items, own_request
 
@@ -170,18 +177,19 @@ class Namespace(Transform):
 
     async def call_tool(self, ctx: ServerContext, params: Any, call_next: CallNext) -> Any:
         """Call the tool without the prefix."""
-        return await call_next(ctx, self._renamed("tools", params))
+        return with_prefixed_links(self.prefix, await call_next(ctx, self._renamed("tools", params)))
 
     async def get_prompt(self, ctx: ServerContext, params: Any, call_next: CallNext) -> Any:
         """Get the prompt without the prefix."""
-        return await call_next(ctx, self._renamed("prompts", params))
+        return with_prefixed_links(self.prefix, await call_next(ctx, self._renamed("prompts", params)))
 
     async def read_resource(self, ctx: ServerContext, params: Any, call_next: CallNext) -> Any:
         """Read the resource without the prefix."""
         uri = strip_prefix(self.prefix, params.uri)
         if uri is None:
             raise UnknownItemError("resources", params.uri)
-        return with_prefixed_uri(await call_next(ctx, params.model_copy(update={"uri": uri})), uri, params.uri)
+        result = await call_next(ctx, params.model_copy(update={"uri": uri}))
+        return with_prefixed_uri(result, uri, params.uri, self.prefix)
 
     def _renamed(self, kind: str, params: Any) -> Any:
         name = strip_name_prefix(self.prefix, params.name)

@@ -20,6 +20,7 @@ from mcp_products.app.components.uris import (
     is_https_url,
     strip_name_prefix,
     strip_prefix,
+    with_prefixed_links,
     with_prefixed_name,
     with_prefixed_uri,
 )
@@ -165,7 +166,8 @@ class GatewayProvider(Provider):
         if place is None:
             return await super().call_tool(ctx, params)
         upstream, name = place
-        return await upstream.use_tool(ctx, params.model_copy(update={"name": name}), params.name)
+        result = await upstream.use_tool(ctx, params.model_copy(update={"name": name}), params.name)
+        return with_prefixed_links(upstream.settings.prefix, result)
 
     async def get_prompt(self, ctx: ServerContext, params: Any) -> Any:
         """Return a prompt."""
@@ -173,7 +175,8 @@ class GatewayProvider(Provider):
         if place is None:
             return await super().get_prompt(ctx, params)
         upstream, name = place
-        return await upstream.use_prompt(ctx, params.model_copy(update={"name": name}), params.name)
+        result = await upstream.use_prompt(ctx, params.model_copy(update={"name": name}), params.name)
+        return with_prefixed_links(upstream.settings.prefix, result)
 
     async def read_resource(self, ctx: ServerContext, params: Any) -> Any:
         """Return the contents of a resource. Several servers may have an https URL: the first one returns it."""
@@ -182,7 +185,7 @@ class GatewayProvider(Provider):
             return await super().read_resource(ctx, params)
         upstream, uri = place
         result = await upstream.use_resource(ctx, params.model_copy(update={"uri": uri}), params.uri)
-        return with_prefixed_uri(result, uri, params.uri)
+        return with_prefixed_uri(result, uri, params.uri, upstream.settings.prefix)
 
     async def complete(self, ctx: ServerContext, params: Any) -> Any:
         """Return the suggestions of the server that has a prompt or a resource template."""

@@ -80,4 +80,5 @@ def shape(form: Form) -> Form:
             return {"is": "map", "items": shape(form["values"])}
         case "union":
             return {"is": "union", "arms": [shape(arm) for arm in form["arms"]]}
-    raise unknown(form)
+        case _:
+            raise unknown(form)

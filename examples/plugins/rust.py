@@ -112,7 +112,8 @@ class Emitter:
                 return f"BTreeMap<String, {self.written(form['values'])}>"
             case "values" | "union":
                 return "String" if is_texts(form) else "Value"
-        raise unknown(form)
+            case _:
+                raise unknown(form)
 
     def reader(self, form: Form, holder: str = "") -> str:
         """Return the expression of the function that reads a form."""
@@ -133,7 +134,8 @@ class Emitter:
                 return f"wire::{kind}_of({literal(json.dumps(form['values']))})"
             case "union":
                 return f"wire::either(&[{', '.join(f'&wire::fits({self.reader(arm)})' for arm in form['arms'])}])"
-        raise unknown(form)
+            case _:
+                raise unknown(form)
 
     def declared(self, form: Form) -> str:
         name, doc = identifier(form["name"]), comment(form["doc"])

@@ -79,6 +79,11 @@ class LocalError(MCPError):
         return printable(super().__str__())  # It may quote the peer.
 
 
+class NotInstalledError(LocalError, ImportError):
+    """Raised if a package is missing; the message says what to install. Programs that read all names of a module, such
+    as freezegun, skip a name that raises ImportError."""
+
+
 class ProtocolViolationError(LocalError):
     """Raised if a message may not be sent: wrong direction, wrong phase, or a missing capability. Declare the
     capability, or check the peer's capabilities before sending."""

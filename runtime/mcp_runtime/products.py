@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from importlib import import_module
 from types import ModuleType
-from typing import Final
+from typing import Any, Final
 
 _PREFIX: Final = "mcp_"  # Of the packages that a package of its own holds in folders without it.
 _HOME: Final = __name__.rpartition(".")[0]  # `mcp_runtime`, or `own.runtime` in a package of its own.
@@ -65,20 +65,20 @@ def _load(module: str) -> ModuleType | None:
         return None
 
 
-def missing(error: ModuleNotFoundError, module: str = "") -> Exception:
+def missing(error: ModuleNotFoundError, module: str = "") -> Any:
     """Return the error that says what to install, if a part of ours is missing that `module` is in; else the same."""
     place = module or error.name or ""
     needed = _extra_of(place)
     if needed is None or not is_within(error.name or "", place.split(".")[0]):
         return error
     user, extra = needed
-    return _local_error(f"{user} needs mcp-generated-extras: pip install 'mcp-generated[{extra}]'")
+    return _local_error(f"{user} needs mcp-generated-extras: pip install 'mcp-generated[{extra}]'", "NotInstalledError")
 
 
-def _local_error(text: str) -> Exception:
-    from .errors import LocalError  # Imported here: a program that only looks at names needs no errors.
+def _local_error(text: str, kind: str = "LocalError") -> Any:
+    from . import errors  # Imported here: a program that only looks at names needs no errors.
 
-    return LocalError(text)
+    return getattr(errors, kind)(text)
 
 
 def is_within(module: str, package: str) -> bool:

@@ -26,11 +26,12 @@ from support.source_tree import python_files, relative, syntax_tree
 # cards has one too: a document of an extension, which only an extra installs.
 LINT = "products/mcp_products/lint"
 CARDS = "products/mcp_products/cards"
-# migrate has a row of its own too: rules grow with what other SDKs change.
+# migrate has a row of its own too: rules grow with what other SDKs change. `lint --fix` of Python sources took 300 lines
+# of it. `Field(strict=True)` in an app that converts arguments took two of products.
 MIGRATE = "codegen/mcp_codegen/migrate"
 # A standard error that nobody reads on Windows took 15 lines of products; the event loop there that listens on after a
 # reset took 33 in a file, and 6 for programs of other protocols.
-# To answer in the words of its originals took 240 lines of compat.
+# To answer in the words of its originals took 280 lines of compat, with their descriptions, titles and capabilities.
 # compat has a row of its own: it grows with the names that programs import, and no other product imports it.
 COMPAT = "products/mcp_products/compat"
 # To notice each part of a SQLite file that is deleted, by which calls hung, took 60 lines of products;
@@ -52,18 +53,18 @@ MAX_FILES = {
     CARDS: 4,
     COMPAT: 41,
     "codegen": 129,
-    MIGRATE: 12,
+    MIGRATE: 13,
 }
 MAX_CODE_LINES = {
     TENANTS: 900,
     CODE_MODE: 600,
     "runtime": 12_000,
-    "products": 36_370,
+    "products": 36_372,
     LINT: 2_550,
     CARDS: 300,
-    COMPAT: 5_340,
+    COMPAT: 5_380,
     "codegen": 18_230,
-    MIGRATE: 1_600,
+    MIGRATE: 1_900,
 }
 FREE_FILES = 15  # A limit is at most so many above what is there.
 FREE_CODE_LINES = 750

@@ -22,12 +22,17 @@ _LEFT_OUT: Final = frozenset(
     " site-packages".split()
 )
 _MENTIONS: Final = re.compile(rb"\b(?:mcp|mcp_types|fastmcp)\b")
+_IMPORTED: Final = re.compile(rb"(?m)^\s*(?:from|import)\s+(mcp|fastmcp)\b")
 _V2_WORDS: Final = re.compile(
     rb"\bmcp\.server\.mcpserver\b|\bmcp_types\b|\bMCPServer\b|from mcp import [^\n]*\bClient\b|\bMCPError\b"
 )
 _V1_WORDS: Final = re.compile(rb"\bmcp\.server\.fastmcp\b|\bMcpError\b|\bstreamablehttp_client\b")
 _NEWEST_OF_V1: Final = re.compile(r"<\s*2(?:\.0)*\b|(?:==|~=|\^|<=)\s*1\b")
 _V2: Final = re.compile(r"(?:>=|==|~=|\^|>)\s*2\b")
+# A release of 1.x before 1.10, which has no structured content.
+_UNSTRUCTURED: Final = re.compile(
+    r"(?m)\bmcp(?:\[[^\]]*\])?\"?\s*[=:]?\s*\"?(?:==\s*1\.\d\b|~=\s*1\.\d\.\d|[<>=~!^][^\"'\n#;]*<\s*1\.(?:\d|10)\b)"
+)
 _FASTMCP_OF_V2: Final = re.compile(r"(?:>=|==|~=|\^|>)\s*4\b")
 
 
@@ -44,6 +49,7 @@ class Project:
         self.sources = [file for file in files if file.suffix in (".py", ".pyi")]
         self.others = [file for file in files if is_known(file)]
         self.form: Form = self._form()
+        self._is_unstructured = any(_UNSTRUCTURED.search(text) for text in self._requirements())
 
     def edited(self) -> list[Edited]:
         """Return every file that was read, with its changes."""
@@ -53,18 +59,21 @@ class Project:
         needs = requirements_of(texts.values(), sources)
         return [*sources, *(edited_file(path, self.goal, needs) for path in self.others)]
 
+    def _requirements(self) -> list[str]:
+        """Return the texts of the files with requirements, without those of lock files."""
+        named = [path for path in self.others if path.suffix in (".toml", ".txt", ".cfg")]
+        return [path.read_text(encoding="utf-8", errors="replace") for path in named]
+
     def _form(self) -> Form:
         """Return the major version of the SDK by the requirements, and else by the names that are used."""
-        for path in self.others:
-            if path.suffix in (".toml", ".txt", ".cfg"):
-                text = path.read_text(encoding="utf-8", errors="replace")
-                for name, bounds in re.findall(
-                    r"(?m)\b(mcp|fastmcp)(?:\[[^\]]*\])?\"?\s*[=:]?\s*\"?([<>=~!^][^\"'\n#;]*)", text
-                ):
-                    if name == "mcp" and _NEWEST_OF_V1.search(bounds):
-                        return "v1"
-                    if _V2.search(bounds) if name == "mcp" else _FASTMCP_OF_V2.search(bounds):
-                        return "v2"
+        for text in self._requirements():
+            for name, bounds in re.findall(
+                r"(?m)\b(mcp|fastmcp)(?:\[[^\]]*\])?\"?\s*[=:]?\s*\"?([<>=~!^][^\"'\n#;]*)", text
+            ):
+                if name == "mcp" and _NEWEST_OF_V1.search(bounds):
+                    return "v1"
+                if _V2.search(bounds) if name == "mcp" else _FASTMCP_OF_V2.search(bounds):
+                    return "v2"
         texts = [path.read_bytes() for path in self.sources]
         if any(map(_V1_WORDS.search, texts)):
             return "v1"
@@ -85,7 +94,10 @@ class Project:
                 name: kinds[name] for name in re.findall(r"\w+", names.decode("utf-8", "replace")) if name in kinds
             }
         try:
-            after, changes = migrated(data, lambda wrapper: SourceEdit(wrapper, tables(), self.form, self.goal, known))
+            after, changes = migrated(
+                data,
+                lambda wrapper: SourceEdit(wrapper, tables(), self.form, self.goal, known, self._is_unstructured),
+            )
         except cst.ParserSyntaxError as error:
             edited.error = (
                 f"line {error.raw_line}: it is no Python that this version reads: {error.message.splitlines()[0]}"
@@ -103,7 +115,12 @@ class Project:
 
 def _assigned(data: bytes) -> dict[str, str]:
     """Return the kinds of the variables that a module assigns at its top, by the names of the classes."""
-    kinds = {path.rpartition(".")[2]: kind for path, kind in tables().kinds.items()}
+    packages = b"|".join(sorted(set(_IMPORTED.findall(data)))).decode()
+    kinds = {
+        path.rpartition(".")[2]: kind
+        for path, kind in tables().kinds.items()
+        if re.match(rf"(?:{packages})\.", path)  # `FastMCP` is a name of two packages.
+    }
     found: dict[str, str] = {}
     for name, called in re.findall(rb"(?m)^(\w+)(?:\s*:[^=\n]*)?\s*=\s*([A-Za-z_][\w.]*)\(", data):
         if kind := kinds.get(called.decode().rpartition(".")[2]):

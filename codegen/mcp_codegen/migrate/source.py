@@ -29,7 +29,13 @@ class SourceEdit(cst.CSTTransformer):
     """The changes of one module."""
 
     def __init__(
-        self, wrapper: MetadataWrapper, tables: Tables, form: Form, goal: Goal, known: Mapping[str, str]
+        self,
+        wrapper: MetadataWrapper,
+        tables: Tables,
+        form: Form,
+        goal: Goal,
+        known: Mapping[str, str],
+        is_unstructured: bool = False,
     ) -> None:
         """Prepare the changes of a module.
 
@@ -39,11 +45,13 @@ class SourceEdit(cst.CSTTransformer):
             form: The major version of the SDK that it was written for.
             goal: What it becomes.
             known: Kinds of names that it imports from other modules of the project.
+            is_unstructured: Whether the SDK that it was written for has no structured content.
         """
         super().__init__()
         self._tables = tables
         self._form: Form = form
         self._goal: Goal = goal
+        self._added = ("constructor", "unstructured") if is_unstructured else ("constructor",)
         self.names = Names(wrapper, tables, known)
         self.changes: Counter[str] = Counter()
         self.marks: list[Mark] = []
@@ -54,6 +62,7 @@ class SourceEdit(cst.CSTTransformer):
         self._renamed: dict[str, str] = {}
         self._inner: set[cst.CSTNode] = set()
         self._handled: set[cst.CSTNode] = set()  # Strings of calls that are changed or marked there.
+        self._awaited: set[cst.CSTNode] = set()
         self._handlers = 0
         self._depth = 0
         self._header = {line.comment.value for line in wrapper.module.header if line.comment is not None}
@@ -224,9 +233,13 @@ class SourceEdit(cst.CSTTransformer):
             if place.module == TYPES:
                 value = cst.Attribute(value, cst.Name("types"))
             return updated.with_changes(value=value, attr=cst.Name(place.name))
-        local = place.name if place.name not in self.names.used else f"{module.partition('.')[0]}_{place.name}"
+        return cst.Name(self._imported(place, module.partition(".")[0]))
+
+    def _imported(self, place: Place, package: str) -> str:
+        """Return the local name of a name that gets an import line; with a package before it where it is in use."""
+        local = place.name if place.name not in self.names.used else f"{package}_{place.name}"
         self.extra[place] = local
-        return cst.Name(local)
+        return local
 
     def leave_FunctionDef(self, original_node: cst.FunctionDef, updated_node: cst.FunctionDef) -> cst.FunctionDef:
         if original_node.returns is None:
@@ -261,6 +274,22 @@ class SourceEdit(cst.CSTTransformer):
         if _last_name(node.func) in self._tables.strings | self._tables.lookups:
             self._handled |= {argument.value for argument in node.args}
 
+    def visit_Await(self, node: cst.Await) -> None:
+        self._awaited.add(node.expression)
+
+    def leave_Await(self, original_node: cst.Await, updated_node: cst.Await) -> cst.BaseExpression:
+        function = original_node.expression.func if isinstance(original_node.expression, cst.Call) else None
+        if not isinstance(function, cst.Attribute):
+            return updated_node
+        owner = self.names.kind(function.value)
+        rule = self._tables.find("method", self._form, self._goal, owner, function.attr.value)
+        if rule is None or not rule.wrap:
+            return updated_node
+        self.changes["call"] += 1
+        local = self._imported(Place(*rule.wrap.split(":")), "mcp")
+        inner = updated_node.with_changes(lpar=(), rpar=())
+        return cst.Call(cst.Name(local), [cst.Arg(inner)], lpar=updated_node.lpar, rpar=updated_node.rpar)
+
     def leave_Call(self, original_node: cst.Call, updated_node: cst.Call) -> cst.BaseExpression:
         function = original_node.func
         name = _last_name(function)
@@ -270,21 +299,28 @@ class SourceEdit(cst.CSTTransformer):
             on = f"{owner}.{name}"
             rule = self._tables.find("method", self._form, self._goal, owner, name)
             keywords = {argument.keyword.value for argument in original_node.args if argument.keyword is not None}
-            if rule is not None and rule.unless not in keywords:
+            is_wrapped = rule is not None and rule.wrap and original_node in self._awaited
+            if rule is not None and rule.unless not in keywords and not is_wrapped:
                 self.mark(original_node, rule.reason, rule.link)
         call = self._with_keywords(original_node, updated_node, on) if on else updated_node
         if name in self._tables.strings:
             return self._with_paths(original_node, call)
-        if name in self._tables.lookups:
-            for argument in original_node.args[:1]:
-                text = _text(argument.value)
-                if text is not None and _PATH.fullmatch(text):
-                    self.mark(
-                        original_node,
-                        f"{name}({text!r}) looks for a package that the program no longer needs",
-                        "strings",
-                    )
-        return call
+        return self._looked_up(original_node, call, name) if name in self._tables.lookups else call
+
+    def _looked_up(self, node: cst.Call, updated: cst.Call, name: str) -> cst.Call:
+        """Return a call such as `version("mcp")` with the name of this distribution, and mark it."""
+        text = _text(node.args[0].value) if node.args else None
+        if text is None or not _PATH.fullmatch(text):
+            return updated
+        renamed = self._tables.renamed.get(name)
+        first = updated.args[0].value
+        if renamed is None or "." in text or not isinstance(first, cst.SimpleString):
+            self.mark(node, f"{name}({text!r}) looks for a package that the program no longer needs", "strings")
+            return updated
+        self.mark(node, f"{name}({text!r}) asked about the SDK, whose versions are others than ours", "strings")
+        self.changes["string"] += 1
+        string = cst.SimpleString(f"{first.prefix}{first.quote}{renamed}{first.quote}")
+        return updated.with_changes(args=[updated.args[0].with_changes(value=string), *updated.args[1:]])
 
     def _with_keywords(self, node: cst.Call, updated: cst.Call, on: str) -> cst.Call:
         kept: list[cst.Arg] = []
@@ -305,14 +341,17 @@ class SourceEdit(cst.CSTTransformer):
                 kept.append(after)
         if len(kept) < len(updated.args) and kept:
             kept[-1] = kept[-1].with_changes(comma=updated.args[-1].comma)
-        added = self._tables.find("constructor", self._form, self._goal, on, "")
-        if added is not None:
+        for table in self._added:
+            added = self._tables.find(table, self._form, self._goal, on, "")
+            if added is None:
+                continue
             have = {argument.keyword.value for argument in kept if argument.keyword is not None}
             new = cst.ensure_type(cst.parse_expression(f"f({added.write})"), cst.Call).args
             missing = [item for item in new if item.keyword is not None and item.keyword.value not in have]
             if missing:
                 self.changes["keyword"] += len(missing)
-                self.mark(node, added.reason, added.link)
+                if added.reason:
+                    self.mark(node, added.reason, added.link)
                 kept = _joined(kept, missing)
         return updated if kept == list(updated.args) else updated.with_changes(args=kept)
 

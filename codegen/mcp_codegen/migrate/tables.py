@@ -41,7 +41,8 @@ class Place:
 class Rule:
     """What happens to one keyword, method, attribute, call or name. `write` is what stands there afterwards.
 
-    The line gets a mark if there is a reason. A call with the keyword `unless` is left as it is.
+    The line gets a mark if there is a reason. A call with the keyword `unless` is left as it is. `wrap` is the place of
+    a function that the result of an awaited call is passed to: then there is no mark.
     """
 
     on: str
@@ -51,6 +52,7 @@ class Rule:
     write: str
     drop: bool
     unless: str
+    wrap: str
     to: str
     forms: tuple[str, ...]
 
@@ -83,6 +85,7 @@ class Tables:
         }
         self.strings: frozenset[str] = frozenset(rules["strings"]["functions"])
         self.lookups: frozenset[str] = frozenset(rules["strings"]["lookups"])
+        self.renamed: Mapping[str, str] = rules["strings"]["renamed"]
         self.requirements: Mapping[str, Any] = rules["requirements"]
         self.types_of_v1: frozenset[str] = frozenset(rules["types_of_v1"]["names"].split())
         self.kinds: Mapping[str, str] = {path: kind for kind, paths in rules["kinds"].items() for path in paths.split()}
@@ -174,6 +177,7 @@ def _rules(rows: list[dict[str, Any]]) -> Iterator[Rule]:
                 write=row.get("write", ""),
                 drop=row.get("drop", False),
                 unless=row.get("unless", ""),
+                wrap=row.get("wrap", ""),
                 to=row.get("to", ""),
                 forms=tuple(row.get("forms", _FORMS)),
             )

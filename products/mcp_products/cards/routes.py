@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterable
 from typing import Any, Final, Protocol
 
 from mcp_runtime.bindings.server import BaseServer, services_of_versions
-from mcp_runtime.errors import LocalError
+from mcp_runtime.errors import NotInstalledError
 from mcp_runtime.http.origins import OriginPolicy
 from mcp_runtime.session.interfaces import RevisionChoice
 
@@ -19,7 +19,7 @@ try:
     from starlette.responses import PlainTextResponse, Response
     from starlette.routing import Route
 except ModuleNotFoundError:
-    raise LocalError("card= needs Starlette: pip install 'mcp-generated[http]'") from None
+    raise NotInstalledError("card= needs Starlette: pip install 'mcp-generated[http]'") from None
 
 _METHODS: Final = ["GET", "OPTIONS"]  # Starlette adds HEAD.
 _HEADERS: Final = {

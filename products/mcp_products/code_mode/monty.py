@@ -17,14 +17,14 @@ from importlib import import_module
 from typing import Any, Final
 from weakref import WeakKeyDictionary
 
-from mcp_runtime.errors import LocalError
+from mcp_runtime.errors import NotInstalledError
 
 from .sandbox import CallFunction, CodeLimits, Outcome, ProgramError
 
 try:
     pydantic_monty: Any = import_module("pydantic_monty")  # An optional package, so that types are checked without it.
 except ModuleNotFoundError:
-    raise LocalError("code mode needs pydantic-monty: pip install 'mcp-generated[code]'") from None
+    raise NotInstalledError("code mode needs pydantic-monty: pip install 'mcp-generated[code]'") from None
 
 _STEPS: Final = 1000  # Beside the calls of functions: imports, and what the interpreter refuses.
 _PRINTED: Final = 4  # How many times the limit of the output a program may print before it is ended; it is cut then.

@@ -72,6 +72,7 @@ if TYPE_CHECKING:
     from .names import NotificationOptions as NotificationOptions
     from .names import ReadResourceContents as ReadResourceContents
     from .names import get_display_name as get_display_name
+    from .registered import returned_values as returned_values
     from .session_manager import StreamableHTTPSessionManager as StreamableHTTPSessionManager
     from .sessions.fastmcp_client import FastMCPClient as FastMCPClient
     from .sessions.fastmcp_groups import ClientGroup as ClientGroup
@@ -120,6 +121,7 @@ _NAMES = {
     "forms.errors": "McpError PromptError ResourceError ResourceNotFoundError UrlElicitationRequiredError",
     "http": "EventMessage StreamEventStore TransportSecuritySettings",
     "names": "InitializationOptions NotificationOptions ReadResourceContents get_display_name",
+    "registered": "returned_values",
     "session_manager": "StreamableHTTPSessionManager",
     "sessions.fastmcp_client": "FastMCPClient",
     "sessions.fastmcp_groups": "ClientGroup MCPConfig",

@@ -25,7 +25,7 @@ from .fastmcp import FastMCPKeywords, with_host_protection, with_view
 from .forms.form import FORM, official
 from .http import plain, translated
 from .registered import RETURNED, OfficialTool, contents_with_meta, log, reports_errors
-from .transports import ServedApp, serve_stream
+from .transports import ServedApp
 from .values import named_by_handler
 from .words import OFFICIAL, WordedRegistry, Words
 
@@ -194,7 +194,7 @@ class OfficialAppMixin(FastMCPKeywords, OfficialMethods):
         self._masks_errors = bool(settings.pop("mask_error_details", False))
         tools, middleware = settings.pop("tools", None) or (), settings.pop("middleware", None) or ()
         providers, transforms = settings.pop("providers", None) or (), settings.pop("transforms", None) or ()
-        self._bus: Any = settings.pop("subscriptions", None) or None
+        self._bus: Any = settings.pop("subscriptions", None)
         protection = Protection.from_settings(type(self).__name__, settings)
         settings = _renamed(translated(settings))
         if "cache_hints" in settings:
@@ -206,6 +206,7 @@ class OfficialAppMixin(FastMCPKeywords, OfficialMethods):
         super().__init__(**{"coerce": True, "page_size": _ONE_PAGE, **indent, **settings})
         own: Any = self
         own.registry.words = self.words
+        own.registry.announces = self._bus is not False
         own.registry.shows_exceptions = self.shows_exceptions and not self._masks_errors
         self.settings = OfficialSettings.of(self.settings, settings.get("lifespan"))
         parent: Any = super()
@@ -230,7 +231,7 @@ class OfficialAppMixin(FastMCPKeywords, OfficialMethods):
         """The server of this app. Its capabilities are fixed when it is first accessed."""
         parent: Any = super()
         server = parent.server
-        if self._bus is not None:
+        if self._bus:
             server.parts.bus = BridgedSubscriptions(self._bus, server.revision)
         return server
 
@@ -256,7 +257,7 @@ class OfficialAppMixin(FastMCPKeywords, OfficialMethods):
             await parent.run_stdio_async(revisions=revisions, **settings)
             return
         async with replaced() as (read, write):
-            await serve_stream(self.server, read, write)
+            await FORM.replaced("Server").run(self._lowlevel_server, read, write)  # A test may replace this one too.
 
     def get_context(self) -> Any:
         """Return the context of the request that is handled now. Raises LocalError outside of a request."""

@@ -6,6 +6,7 @@ import inspect
 import json
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
+from types import GenericAlias
 from typing import Annotated, Any, ClassVar, TypedDict, Unpack, cast, get_args, get_origin, get_type_hints
 
 from pydantic import BaseModel, ConfigDict, Field, PydanticUserError, RootModel, WithJsonSchema, create_model
@@ -137,7 +138,7 @@ def _output_model(hint: Any, name: str) -> tuple[Any, bool]:
         return None, False
     make: Any = create_model
     root: Any = RootModel
-    if origin is dict and get_args(bare)[:1] == (str,):
+    if isinstance(bare, GenericAlias) and origin is dict and get_args(bare)[:1] == (str,):
         return make(f"{name}DictOutput", __base__=root[bare]), False
     if not isinstance(origin, type) or origin.__module__ in ("builtins", "collections.abc", "types"):
         return make(f"{name}Output", result=(hint, ...)), True

@@ -8,6 +8,7 @@ from __future__ import annotations
 import base64
 import inspect
 import json
+import re
 from collections.abc import Awaitable, Callable, Collection, Iterable, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager
 from functools import partial
@@ -287,13 +288,16 @@ class HandlerURI(str):
 
 def _schema_error(schema: Any, value: Any) -> str | None:
     try:
-        return compile_schema(schema).first_error(dict(value))
-    except InvalidMessageError as error:
-        return str(error)
+        error = compile_schema(schema).first_error(dict(value))
+    except InvalidMessageError as invalid:
+        return str(invalid)
+    return error and _QUOTED.sub(lambda text: repr(json.loads(text[0])), error)
 
 
 StateT = TypeVar("StateT", default=Any)
 RequestDataT = TypeVar("RequestDataT", default=Any)
+
+_QUOTED: Final = re.compile(r'"(?:[^"\\]|\\.)*"')  # The words of jsonschema have texts as Python writes them.
 
 # The handlers of the constructor's keywords.
 _KEYWORDS: Final = {
@@ -424,8 +428,9 @@ class LowLevelServer(HandlerDecorators, Generic[StateT, RequestDataT]):
             stateless: Accepted: the protocol version decides whether a connection has a state.
 
         """
-        options = initialization_options or self.create_initialization_options()
-        await serve_stream(self._create(_declarations(options)), read_stream, write_stream)
+        options = initialization_options
+        server = self.bind() if options is None else self._create(_declarations(options))
+        await serve_stream(server, read_stream, write_stream)
 
     def bind(self) -> BaseServer:
         """Return a server object of this package with the registered handlers."""

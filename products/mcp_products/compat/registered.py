@@ -5,11 +5,12 @@ from __future__ import annotations
 import functools
 import inspect
 import logging
+import re
 from base64 import b64decode
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from types import NoneType
-from typing import Any, ClassVar, Final
+from typing import Any, ClassVar, Final, get_args, get_origin
 
 from pydantic_core import ValidationError
 
@@ -18,7 +19,7 @@ from mcp_products.app.results import Output
 from mcp_products.app.settings import ToolSettings
 from mcp_products.app.tools import Tool
 from mcp_runtime.errors import JSONRPCError, ToolError
-from mcp_runtime.protocol.models import PreSerialized, is_list, is_model
+from mcp_runtime.protocol.models import PreSerialized, is_list, is_model, is_object
 
 from .components import FuncMetadata, func_metadata
 from .forms.form import FORM, official
@@ -27,6 +28,7 @@ from .tool_names import validate_and_warn_tool_name
 from .words import OFFICIAL, STANDALONE, Words
 
 log: Final = logging.getLogger("mcp_runtime.compat")
+_WORDS: Final = re.compile("[_-]")
 
 
 class OfficialTool(Tool):
@@ -53,7 +55,7 @@ class OfficialTool(Tool):
             self._properties["inputSchema"].pop("additionalProperties", None)
         if self._output is not None and "outputSchema" not in arguments[0]:
             self._properties["outputSchema"] = metadata.output_schema or self._output.schema
-        self._properties["description"] = self._properties["description"] or ""
+        self._properties["description"] = arguments[0].get("description") or function.__doc__ or ""
         vars(self).pop("definition", None)
 
     @staticmethod
@@ -88,8 +90,19 @@ class StandaloneTool(OfficialTool):
 
     words: ClassVar[Words] = STANDALONE
 
+    def __init__(self, function: Any, name: str | None, *arguments: Any) -> None:
+        """Create a tool from a function; its title is that of its annotations, or its name in words."""
+        super().__init__(function, name, *arguments)
+        annotations = self._properties["annotations"]
+        shown = annotations.get("title") if is_object(annotations) else getattr(annotations, "title", None)
+        self._properties["title"] = self._properties.get("title") or shown or _WORDS.sub(" ", self.name).title()
+        vars(self).pop("definition", None)
+
     def _declared_output(self, settings: ToolSettings) -> Output | None:
-        return None if self._signature.returns is NoneType else super()._declared_output(settings)
+        returns = self._signature.returns
+        if get_origin(returns) is dict or returns is dict:  # An object, also as `typing.Dict` and without types.
+            self._signature.returns = dict[get_args(returns) or (str, Any)]  # type: ignore[misc]
+        return None if returns is NoneType else super()._declared_output(settings)
 
     def _result(self, value: Any) -> Any:
         result = super()._result(value)
@@ -195,6 +208,17 @@ def called(result: Any) -> Any:
     if not FORM.is_v1:
         return read
     return read.content if read.structuredContent is None else (read.content, read.structuredContent)
+
+
+def returned_values(result: Any) -> Any:
+    """Return what `call_tool` of a server has returned in 1.x: the content, and the structured content if there is one.
+
+    Raises ToolError for the result of a call that has failed.
+    """
+    if result.is_error:
+        raise ToolError("".join(getattr(block, "text", "") for block in result.content))
+    structured = result.structured_content
+    return result.content if structured is None else (result.content, structured)
 
 
 RETURNED: Final[dict[str, Callable[[Any], Any]]] = {"call_tool": called, "read_resource": read_contents}

@@ -16,7 +16,9 @@ from mcp_products.app.components.named_things import UnknownItemError
 from mcp_products.app.registry import Registry
 from mcp_runtime.errors import JSONRPCError, MCPError
 from mcp_runtime.protocol.jsonrpc import INTERNAL_ERROR, INVALID_PARAMS
+from mcp_runtime.protocol.models import PreSerialized, is_object, plain_of
 
+_LISTS: Final = ("tools", "resources", "prompts")
 log: Final = logging.getLogger("mcp_runtime.compat")
 
 
@@ -103,11 +105,24 @@ class WordedRegistry(Registry):
     words: Words = OFFICIAL
     shows_exceptions: bool = True
     """Whether an error of a resource has the text of the exception."""
+    announces: bool = True
+    """Whether it declares that its lists change; it has `subscriptions=False` otherwise."""
 
     def handle(self, name: str, ctx: Any, params: Any, states: Any) -> Awaitable[Any]:
         """Return the awaitable result of a request, with the words of the original where it fails."""
         result = super().handle(name, ctx, params, states)
         return self._worded(name, result, params) if name in self.words.unknown else result
+
+    async def handle_lifecycle(self, name: str, ctx: Any, params: Any, handler: Any) -> Any:
+        """Handle another message; without announcements, the lists that a client is told of never change."""
+        result = await super().handle_lifecycle(name, ctx, params, handler)
+        value = result.value if isinstance(result, PreSerialized) else result
+        if self.announces or not ("capabilities" in value if is_object(value) else hasattr(value, "capabilities")):
+            return result
+        told = value if is_object(value) else plain_of(value)
+        kept = {kind: value for kind, value in told["capabilities"].items() if kind != "logging"}
+        kept |= {kind: dict.fromkeys(kept[kind], False) for kind in _LISTS if kind in kept}
+        return PreSerialized({**told, "capabilities": kept})
 
     async def call_tool(self, ctx: Any, params: Any, states: Any) -> Any:
         """Call a tool; a name without one gives a result with `isError`, as in the originals."""

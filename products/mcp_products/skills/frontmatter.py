@@ -9,12 +9,12 @@ import math
 import re
 from typing import Any, Final, cast
 
-from mcp_runtime.errors import LocalError
+from mcp_runtime.errors import NotInstalledError
 
 try:
     import yaml
 except ModuleNotFoundError:
-    raise LocalError("skills need PyYAML: pip install 'mcp-generated[skills]'") from None
+    raise NotInstalledError("skills need PyYAML: pip install 'mcp-generated[skills]'") from None
 
 MAX_BYTES: Final = 32 * 1024
 MAX_DEPTH: Final = 32

@@ -130,6 +130,8 @@ class WireModel(BaseModel):
             values, defaulted, deprecated = default_fields
             if deprecated:
                 warnings.warn(deprecated, DeprecationWarning, stacklevel=2)
+            if not defaulted.keys().isdisjoint(data):  # One name for each, or there would be two values.
+                data = {defaulted.get(name, name): value for name, value in data.items()}
             values = {**values, **data}
         try:
             _VALIDATORS[type(self)](values, self_instance=self)
@@ -139,11 +141,8 @@ class WireModel(BaseModel):
                 raise
             self.__pydantic_validator__.validate_python(texts, self_instance=self)
         # `model_fields_set` must not contain properties that the constructor has filled in.
-        if defaulted and defaulted.keys().isdisjoint(data):
-            self.__pydantic_fields_set__.difference_update(defaulted)
-        elif defaulted:
-            provided = {defaulted[name] for name in data if name in defaulted}
-            self.__pydantic_fields_set__.difference_update(set(defaulted.values()) - provided)
+        if defaulted:
+            self.__pydantic_fields_set__.difference_update(defaulted.keys() - data.keys())
 
     @classmethod
     def __get_pydantic_core_schema__(cls, source: Any, handler: GetCoreSchemaHandler, /) -> CoreSchema:

@@ -120,7 +120,7 @@ STRINGS: Final = {
     'filterwarnings("error::mcp.shared.exceptions.MCPDeprecationWarning")': (
         'filterwarnings("error::mcp_generated.compat.MCPDeprecationWarning")'
     ),
-    'version("mcp")': "looks for a package",
+    'getLogger("mcp")': "looks for a package",
     'import_module(f"mcp.{name}")': "put together",
     'x = "mcp.server.fastmcp"': "names a module",
     'run(["-c", "import mcp\\nmcp.run()"])': "has code that imports",
@@ -140,6 +140,65 @@ def test_strings_that_name_modules_change_or_get_a_mark(line: str, tmp_path: Pat
         assert [expected in reason for reason in reasons] == ([True] if expected else [])
 
 
+@pytest.mark.parametrize(
+    ("line", "after"),
+    [
+        ("version('mcp')", "version('mcp-generated')"),
+        ('find_spec("fastmcp")', 'find_spec("mcp_generated")'),
+        ("importlib.metadata.distribution('fastmcp')", "importlib.metadata.distribution('mcp-generated')"),
+    ],
+)
+def test_a_question_about_the_distribution_is_one_about_ours_and_gets_a_mark(
+    line: str, after: str, tmp_path: Path
+) -> None:
+    text, reasons = migrated(tmp_path, V1 + line + "\n")
+    assert text.splitlines()[-1] == after
+    assert ["asked about the SDK" in reason for reason in reasons] == [True]
+
+
+CALLED: Final = V1 + "m = FastMCP('x')\n\nasync def test():\n    print((await m.call_tool('x', {}))[0])\n"
+
+
+def test_an_awaited_call_of_1_x_returns_what_it_has_returned(tmp_path: Path) -> None:
+    text, reasons = migrated(tmp_path, CALLED)
+    assert text == CALLED.replace(
+        V1, "from mcp_generated.compat import FastMCP\nfrom mcp_generated.compat import returned_values\n"
+    ).replace("(await m.call_tool('x', {}))", "(returned_values(await m.call_tool('x', {})))")
+    assert reasons == []
+
+
+def test_a_server_of_another_module_is_of_the_package_that_this_module_imports(tmp_path: Path) -> None:
+    (tmp_path / "server.py").write_text(V1 + "m = FastMCP('x')\n")
+    test = tmp_path / "test_server.py"
+    test.write_text("import mcp\nfrom server import m\n\nasync def test():\n    await m.call_tool('x', {})\n")
+    files = {file.path: file.after for file in Project(tmp_path, "compat").edited()}
+    assert b"returned_values(await m.call_tool('x', {}))" in files[test]
+
+
+@pytest.mark.parametrize(
+    ("requirement", "is_before"),
+    [
+        ("mcp==1.6.0", True),
+        ("mcp[cli]==1.9", True),
+        ("mcp~=1.9.2", True),
+        ("mcp>=1.2,<1.10", True),
+        ("mcp==1.10.0", False),
+        ("mcp~=1.6", False),
+        ("mcp>=1.6", False),
+        ("fastmcp==1.0", False),
+    ],
+)
+def test_tools_of_a_release_before_structured_content_have_none(
+    requirement: str, is_before: bool, tmp_path: Path
+) -> None:
+    (tmp_path / "requirements.txt").write_text(requirement + "\n")
+    source = tmp_path / "server.py"
+    source.write_text(V1 + "m = FastMCP('x')\n\n@m.tool()\ndef f() -> int:\n    return 1\n")
+    [file] = [file for file in Project(tmp_path, "compat").edited() if file.path == source]
+    assert (b"@m.tool(structured_output=False)" in file.after) == is_before
+    assert file.marks == []
+
+
 MARKED: Final = {
     "a name without a counterpart": ("from mcp.client.auth import PKCEParameters\n", "has no counterpart"),
     "a private table": (V1 + "m = FastMCP('x')\nm._tool_manager\n", "private attribute"),
@@ -151,11 +210,6 @@ MARKED: Final = {
         "try:\n    from mcp.server.mcpserver import MCPServer\nexcept ImportError:\n"
         "    from mcp.server.fastmcp import FastMCP as MCPServer\n",
         "another version",
-    ),
-    "an object of FastMCP": (
-        "from typing import Dict\nfrom fastmcp import FastMCP\nm = FastMCP('x')\n"
-        "@m.tool(name='g')\ndef f() -> Dict[str, int]:\n    return {}\n",
-        'below "result"',
     ),
     "a call of 1.x": (V1 + "m = FastMCP('x')\nm.call_tool('x', {})\n", "CallToolResult"),
     "settings of FastMCP": ("from fastmcp import settings\n", "no settings of the process"),
@@ -218,6 +272,16 @@ def test_a_list_of_a_native_app_is_marked_and_that_of_compat_is_as_before(tmp_pa
     _, reasons = migrated(tmp_path, source, "app")
     assert any("content block" in reason for reason in reasons)
     assert "content block" not in str(migrated(tmp_path, source))
+
+
+def test_an_object_of_a_native_app_is_marked_and_that_of_compat_is_as_before(tmp_path: Path) -> None:
+    source = (
+        "from typing import Dict\nfrom fastmcp import FastMCP\nm = FastMCP('x')\n"
+        "@m.tool(name='g')\ndef f() -> Dict[str, int]:\n    return {}\n"
+    )
+    _, reasons = migrated(tmp_path, source, "app")
+    assert any('below "result"' in reason for reason in reasons)
+    assert migrated(tmp_path, source)[1] == []
 
 
 def test_a_name_of_the_author_stays_where_a_native_one_is_taken(tmp_path: Path) -> None:

@@ -118,7 +118,7 @@ class Signature:
         if len(arguments) > len(self._keys):
             arguments = self._with_few_unknown(arguments)
         try:
-            checked = self._validate(arguments, strict=not coerce)
+            checked = self._validate(arguments, strict=not coerce or None)
         except ValidationError as error:
             if error.error_count() > _MAX_ERRORS:
                 raise
@@ -161,16 +161,16 @@ class Signature:
         """
         integral = {name: _integral_float(value) if name in refused else value for name, value in arguments.items()}
         try:
-            checked = self._validate_json(to_json(integral), strict=not coerce)
+            checked = self._validate_json(to_json(integral), strict=not coerce or None)
         except ValidationError as error:
             parsed = {name: self._parsed(name, integral[name], coerce) for name in _refused(error) if name in integral}
             if all(value is integral[name] for name, value in parsed.items()):
                 raise
             integral |= parsed
-            checked = self._validate_json(to_json(_integral_float(integral)), strict=not coerce)
+            checked = self._validate_json(to_json(_integral_float(integral)), strict=not coerce or None)
         for name, key in self._keys:  # A text that could be a date is one as JSON only.
             if name in arguments and name not in refused and _differs(getattr(checked, key), arguments[name]):
-                checked = self._validate_one(checked, key, arguments[name], strict=not coerce)
+                checked = self._validate_one(checked, key, arguments[name], strict=not coerce or None)
         return checked
 
     def _parsed(self, name: str, value: Any, coerce: bool) -> Any:
@@ -178,7 +178,9 @@ class Signature:
         schema = self.schema()
         if not isinstance(value, str) or takes_text(schema["properties"].get(name, {}), schema):
             return value
-        return parsed_text(value, coerce)
+        told = getattr(self.annotations.get(name), "__metadata__", ())
+        parts = [part for item in told for part in (item, *getattr(item, "metadata", ()))]
+        return parsed_text(value, coerce and not any(getattr(part, "strict", False) for part in parts))
 
     def call(self, ctx: ServerContext, arguments: dict[str, Any]) -> Awaitable[Any]:
         """Call the function, and return its awaitable result. An `async def` runs in the event loop, others in a

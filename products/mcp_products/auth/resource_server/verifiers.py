@@ -18,7 +18,7 @@ from joserfc.errors import JoseError
 from mcp_products.common.caches import BoundedCache
 from mcp_runtime.aio import clock as clocks
 from mcp_runtime.aio.shared_work import SharedWork
-from mcp_runtime.errors import AuthorizationError, LocalError
+from mcp_runtime.errors import AuthorizationError, LocalError, NotInstalledError
 from mcp_runtime.http.client_rules import base_url
 from mcp_runtime.protocol.models import is_list, is_object
 from mcp_runtime.session.interfaces import AuthenticatedUser
@@ -227,7 +227,7 @@ try:
 
     from ..http import AuthHTTPClient
 except ModuleNotFoundError:
-    raise LocalError("token verifiers need joserfc and httpx2: pip install 'mcp-generated[http,auth]'") from None
+    raise NotInstalledError("token verifiers need joserfc and httpx2: pip install 'mcp-generated[http,auth]'") from None
 _log: Final = logging.getLogger("mcp_runtime.auth.resource_server.verifiers")
 
 _KEY_TYPES: Final[Mapping[str, str]] = {

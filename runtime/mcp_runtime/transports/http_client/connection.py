@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from typing import Final
 from urllib.parse import urljoin, urlsplit
 
-from ...errors import ConnectionClosedError, HTTPStatusError, InvalidResponseError, LocalError
+from ...errors import ConnectionClosedError, HTTPStatusError, InvalidResponseError, LocalError, NotInstalledError
 from ...http.client_rules import (
     REVISION_EXTENSION,
     NegotiatedRevision,
@@ -31,7 +31,7 @@ from ...usage.rules import COUNT, HEADERS, SECONDS, Rule, is_number
 try:
     import httpx2
 except ModuleNotFoundError:
-    raise LocalError("a client over HTTP needs httpx2: pip install 'mcp-generated[http]'") from None
+    raise NotInstalledError("a client over HTTP needs httpx2: pip install 'mcp-generated[http]'") from None
 
 _log: Final = logging.getLogger(__name__)
 

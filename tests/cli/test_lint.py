@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import subprocess
 import sys
 from pathlib import Path
 from typing import Any
@@ -105,10 +106,45 @@ def test_rules_are_listed_and_explained(folder: Path) -> None:
 
 @pytest.mark.long
 def test_fix_writes_and_says_what(folder: Path) -> None:
+    pytest.importorskip("libcst", reason="libcst is not installed")
     _, output, errors = lint(folder, "server.py", "--fix", "--format", "json")
-    assert errors == "fixed pyproject.toml: mcp>=1 → mcp>=1,<2\n"
-    assert "dependency-unbounded" not in rules(output)
+    assert errors.splitlines() == [
+        "fixed pyproject.toml:3 M074: mcp>=1 → mcp>=1,<2",
+        'fixed server.py:5 M001: "orders.find" → "orders_find"',
+    ]
+    assert rules(output).isdisjoint({"dependency-unbounded", "name-characters"})
     assert '"mcp>=1,<2"' in (folder / "pyproject.toml").read_text()
+    assert lint(folder, "server.py", "--fix")[2] == ""
+
+
+@pytest.mark.long
+def test_fix_refuses_links_and_files_with_changes_that_are_not_committed(folder: Path) -> None:
+    pytest.importorskip("libcst", reason="libcst is not installed")
+    identity = ("-c", "user.name=a", "-c", "user.email=a@example.org")
+    for words in (("init", "-q"), ("add", "-A"), (*identity, "commit", "-q", "-m", "first")):
+        subprocess.run(("git", *words), cwd=folder, check=True)
+    (folder / "server.py").write_text(APP + "# later\n")
+    code, _, errors = lint(folder, "server.py", "--fix")
+    assert (code, "server.py: has changes that are not committed" in errors) == (2, True)
+    assert (folder / "server.py").read_text() == APP + "# later\n"
+    assert "fixed server.py:5 M001" in lint(folder, "server.py", "--fix", "--force")[2]
+    target = folder / "elsewhere.toml"
+    (folder / "pyproject.toml").rename(target)
+    target.write_text('[project]\nname = "shop"\ndependencies = ["mcp>=1"]\n')
+    (folder / "pyproject.toml").symlink_to(target)
+    assert "no link is followed" in lint(folder, "server.py", "--fix", "--force")[2]
+    assert target.read_text().endswith('["mcp>=1"]\n')
+
+
+@pytest.mark.long
+def test_fix_moves_prints_of_a_server_that_a_command_starts(folder: Path) -> None:
+    pytest.importorskip("libcst", reason="libcst is not installed")
+    program = folder / "started.py"
+    program.write_text(APP.replace("orders.find", "find") + '\nprint("ready")\n\napp.run("stdio")\n')
+    command = ("--", sys.executable, "started.py")
+    _, output, errors = lint(folder, "--fix", "--format", "json", *command)
+    assert errors == 'fixed started.py:10 M060: print("ready") → print("ready", file=sys.stderr)\n'
+    assert "stdout-noise" not in rules(output)
 
 
 @pytest.mark.parametrize(

@@ -6,7 +6,7 @@ to it in this module or what it is annotated with; of a variable with several ki
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, Final, cast
 
 import libcst as cst
@@ -26,13 +26,27 @@ _CONNECTIONS: Final = ("session", "client")
 class Names:
     """The names of one module."""
 
-    def __init__(self, wrapper: MetadataWrapper, tables: Tables, known: Mapping[str, str]) -> None:
-        """Resolve the names of a module. `known` are kinds of names that it imports from modules of its project."""
+    def __init__(
+        self,
+        wrapper: MetadataWrapper,
+        tables: Tables,
+        known: Mapping[str, str],
+        packages: Sequence[str] = PACKAGES,
+    ) -> None:
+        """Resolve the names of a module.
+
+        Args:
+            wrapper: The module with its metadata.
+            tables: The tables of the migration.
+            known: Kinds of names that it imports from modules of its project.
+            packages: The packages whose names are known.
+        """
+        self._packages = packages
         self._wrapper = wrapper
         self._tables = tables
         self.variables: dict[str, str] = dict(known)
         self.used: set[str] = set()
-        found = _Spelled()
+        found = _Spelled(packages)
         wrapper.module.visit(found)
         self.used = found.names
         self._bound = found.bound  # Scopes cost much: only these names can be of an SDK.
@@ -49,7 +63,7 @@ class Names:
         found: Any = self._wrapper.resolve(QualifiedNameProvider).get(node, ())
         names = cast("Iterable[QualifiedName]", found() if callable(found) else found)
         for name in sorted(names, key=lambda name: name.name):
-            if name.source is QualifiedNameSource.IMPORT and name.name.partition(".")[0] in PACKAGES:
+            if name.source is QualifiedNameSource.IMPORT and name.name.partition(".")[0] in self._packages:
                 return name.name
         return ""
 
@@ -105,8 +119,9 @@ def _parts(node: cst.BaseExpression) -> Iterator[cst.BaseExpression]:
 class _Spelled(cst.CSTVisitor):
     """Collects all names that stand in a module, and those that its import lines take from another SDK."""
 
-    def __init__(self) -> None:
+    def __init__(self, packages: Sequence[str]) -> None:
         super().__init__()
+        self._packages = packages
         self.names: set[str] = set()
         self.bound: set[str] = set()
 
@@ -119,11 +134,11 @@ class _Spelled(cst.CSTVisitor):
 
     def visit_Import(self, node: cst.Import) -> None:
         for alias in node.names:
-            if (root := _root(alias.name)) in PACKAGES:
+            if (root := _root(alias.name)) in self._packages:
                 self.bound.add(alias.evaluated_alias or root)
 
     def visit_ImportFrom(self, node: cst.ImportFrom) -> None:
-        if node.module is not None and not node.relative and _root(node.module) in PACKAGES:
+        if node.module is not None and not node.relative and _root(node.module) in self._packages:
             if isinstance(node.names, cst.ImportStar):
                 self.bound.add("*")
             else:

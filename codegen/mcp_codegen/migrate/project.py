@@ -2,25 +2,21 @@
 
 from __future__ import annotations
 
-import os
 import re
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Final
 
 import libcst as cst
 
 from ..errors import CodegenError
+from .files import files_below
 from .report import Edited
 from .requirements import edited_file, is_known, requirements_of
 from .source import SourceEdit, migrated
 from .tables import Form, Goal, tables
 
-_LEFT_OUT: Final = frozenset(
-    ".git .hg .venv venv env .tox .nox .eggs .mypy_cache .ruff_cache .pytest_cache __pycache__ build dist node_modules"
-    " site-packages".split()
-)
 _MENTIONS: Final = re.compile(rb"\b(?:mcp|mcp_types|fastmcp)\b")
 _IMPORTED: Final = re.compile(rb"(?m)^\s*(?:from|import)\s+(mcp|fastmcp)\b")
 _V2_WORDS: Final = re.compile(
@@ -45,7 +41,7 @@ class Project:
             raise CodegenError(f"{path}: does not exist; pass a file or the folder of a project")
         self.root = path if path.is_dir() else path.parent
         self.goal: Goal = goal
-        files = sorted(_files(path)) if path.is_dir() else [path]
+        files = sorted(files_below(path)) if path.is_dir() else [path]
         self.sources = [file for file in files if file.suffix in (".py", ".pyi")]
         self.others = [file for file in files if is_known(file)]
         self.form: Form = self._form()
@@ -126,13 +122,3 @@ def _assigned(data: bytes) -> dict[str, str]:
         if kind := kinds.get(called.decode().rpartition(".")[2]):
             found[name.decode()] = kind
     return found
-
-
-def _files(folder: Path) -> Iterator[Path]:
-    for parent, folders, names in os.walk(folder):
-        folders[:] = [
-            name for name in folders if name not in _LEFT_OUT and not Path(parent, name, "pyvenv.cfg").exists()
-        ]
-        for path in (Path(parent, name) for name in names):
-            if path.is_file() and not path.is_symlink():
-                yield path

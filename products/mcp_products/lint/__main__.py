@@ -21,11 +21,12 @@ from .reading import read_server
 from .registration import try_registrations
 from .report import REPORTS, Report, explanation_of, rules_text
 from .safety import digest
-from .snapshot import Snapshot
+from .snapshot import Snapshot, text_of
 from .table import UnknownNameError, table
 
 _FOUND: Final = 1
 _FAILED: Final = 2
+_NAMED: Final = ("name-characters", "schema-object-properties")  # Rules of tools that sources can mend.
 
 
 def main() -> int:
@@ -46,10 +47,9 @@ def main() -> int:
     snapshots = [_snapshot(target, document) for target in document["servers"]]
     settings = Settings(hosts, document["budget"], ignored)
     findings = lint(snapshots, settings)
-    if document.get("fix") and _fix(snapshots, findings, document["servers"]):
-        for snapshot, target in zip(snapshots, document["servers"], strict=True):
-            _read_again(snapshot, target)
-        findings = lint(snapshots, settings)
+    if document.get("propose"):
+        json.dump(_proposal(snapshots, findings, document["servers"]), sys.stdout)
+        return 0
     colour = sys.stdout.isatty() and "NO_COLOR" not in os.environ
     report = Report(snapshots, findings, document["file"], colour, document["whole"])
     sys.stdout.write(REPORTS[document["format"]](report))
@@ -57,28 +57,23 @@ def main() -> int:
     return _FOUND if any(finding.level in failing for finding in findings) else 0
 
 
-def _fix(snapshots: list[Snapshot], findings: list[Finding], targets: list[dict[str, Any]]) -> bool:
-    """Write what is certain, say what it was, and return True if something was written."""
-    written = False
+def _proposal(snapshots: list[Snapshot], findings: list[Finding], targets: list[dict[str, Any]]) -> dict[str, Any]:
+    """Return the certain changes of files, and what is wrong with each server that its sources can mend."""
+    edits: list[dict[str, Any]] = []
+    servers: list[dict[str, Any]] = []
     for snapshot, target in zip(snapshots, targets, strict=True):
-        folder = project_of(Path(target["source"])) if target.get("source") else None
+        source = target.get("source") or ""
         own = [finding for finding in findings if finding.server == snapshot.name]
-        for fix in fixes_of(snapshot, own, folder):
-            fix.path.write_text(fix.text, encoding="utf-8")
-            print(f"fixed {fix.path.name}: {plain(fix.change)}", file=sys.stderr)
-            written = True
-    return written
-
-
-def _read_again(snapshot: Snapshot, target: dict[str, Any]) -> None:
-    """Read the files anew that a fix may have changed; the server itself is as it was."""
-    if target.get("source"):
-        read_project(snapshot, project_of(Path(target["source"])))
-    if snapshot.configuration is not None:
-        document = json.loads(snapshot.configuration.read_text(encoding="utf-8"))
-        known = (key for key in (snapshot.servers_key, "servers") if snapshot.name in document.get(key, {}))
-        snapshot.servers_key = next(known, snapshot.servers_key)
-        snapshot.entry = document[snapshot.servers_key][snapshot.name]
+        for fix in fixes_of(snapshot, own, project_of(Path(source)) if source else None):
+            change = {"change": plain(fix.change), "line": fix.line, "code": fix.code}
+            edits.append({"path": str(fix.path), "text": fix.text, **change})
+        named = {rule: [item.place.split(".", 1)[1] for item in own if item.rule.name == rule] for rule in _NAMED}
+        bare = [place.removesuffix(".inputSchema") for place in named["schema-object-properties"]]
+        names = [text_of(tool.get("name")) for tool in snapshot.tools]
+        noise = " ".join(snapshot.noise[0].split()) if snapshot.noise else ""
+        wrong = {"refused": named["name-characters"], "bare": [name for name in bare if name in names], "noise": noise}
+        servers.append({"source": source or target.get("program", ""), "names": names, **wrong})
+    return {"edits": edits, "servers": servers}
 
 
 def _snapshot(target: dict[str, Any], document: dict[str, Any]) -> Snapshot:

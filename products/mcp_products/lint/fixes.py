@@ -9,7 +9,8 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from itertools import zip_longest
 from pathlib import Path
 from typing import Final
 
@@ -19,11 +20,13 @@ from .snapshot import Snapshot, is_object, text_of
 
 @dataclass(frozen=True, slots=True)
 class Fix:
-    """A file, its new text, and what has changed in it."""
+    """A file, its new text, what has changed in it, the line in the new text, and the code of the rule."""
 
     path: Path
     text: str
     change: str
+    line: int = 0
+    code: str = ""
 
 
 def fixes_of(snapshot: Snapshot, findings: list[Finding], folder: Path | None) -> Iterator[Fix]:
@@ -32,9 +35,15 @@ def fixes_of(snapshot: Snapshot, findings: list[Finding], folder: Path | None) -
     for finding in findings:
         fix = _FIXES.get(finding.rule.name)
         for done in fix(snapshot, finding, folder, texts) if fix is not None else ():
-            if done.text != texts[done.path]:
+            if done.text != (before := texts[done.path]):
                 texts[done.path] = done.text
-                yield done
+                yield replace(done, line=_first_changed(before, done.text), code=finding.rule.code)
+
+
+def _first_changed(before: str, after: str) -> int:
+    """Return the number of the first line that differs."""
+    pairs = zip_longest(before.splitlines(), after.splitlines())
+    return next((number for number, (old, new) in enumerate(pairs, 1) if old != new), 1)
 
 
 def _read(path: Path, texts: dict[Path, str]) -> str:

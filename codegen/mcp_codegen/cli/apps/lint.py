@@ -13,6 +13,8 @@ from typing import Any, Final
 import click
 
 from ...errors import CodegenError, JsonObject, is_list, is_object
+from ...migrate.lint_fixes import fix, proposal_of
+from ...output import plain
 from ...servers.contract import read_lock
 from ...servers.hosts.environment import variables_of
 from ...servers.hosts.files import read_config
@@ -54,7 +56,8 @@ _SETTINGS: Final = ("host", "ignore", "budget", "strict")  # What [tool.mcp-lint
 @click.option(
     "--config", type=FILE, metavar="FILE", help="A pyproject.toml with [tool.mcp-lint]. Default: ./pyproject.toml."
 )
-@click.option("--fix", is_flag=True, help="Write what is certain: bounds, keys of configurations, server.json, README.")
+@click.option("--fix", is_flag=True, help="Write what is certain: bounds, configurations, server.json, sources.")
+@click.option("--force", is_flag=True, help="Fix files with changes that git has not committed.")
 @click.option("--no-start", is_flag=True, help="Read configuration and project only.")
 @click.option("--all", "whole", is_flag=True, help="Show every place.")
 @click.option("--rules", is_flag=True, help="List the rules, and exit.")
@@ -90,7 +93,9 @@ def lint(
     env = variables_of(variables, env_files)
     targets = [target for word in servers for target in _targets(word, options["name"])]
     if (command := command_words("lint SERVER")) is not None:
-        targets.append(_described(ServerTarget(command), options["name"] or Path(command[0]).name, options["name"]))
+        described = _described(ServerTarget(command), options["name"] or Path(command[0]).name, options["name"])
+        program = next((word for word in command if word.endswith(".py") and Path(word).is_file()), "")
+        targets.append({**described, "program": program and str(Path(program).resolve())})
     if not targets:
         raise CodegenError("no server was named; write lint SERVER")
     for target in targets:
@@ -98,7 +103,11 @@ def lint(
         if headers:
             access = add_credentials(ServerTarget(tuple(target["command"]), target["url"]), headers, False, None).access
             target["headers"] = {**target["headers"], **access.headers}
-    raise SystemExit(_run({"servers": targets, **_settings(options), "file": servers[0] if servers else "server"}))
+    request = {"servers": targets, **_settings(options), "file": servers[0] if servers else "server"}
+    if options["fix"]:
+        for line in fix(proposal_of(_LINT, {**request, "propose": True}), options["force"]):
+            click.echo(plain(line), err=True)
+    raise SystemExit(_run(request))
 
 
 def _run(document: dict[str, Any]) -> int:
@@ -118,7 +127,6 @@ def _settings(options: dict[str, Any]) -> dict[str, Any]:
         "call": options["with_calls"],
         "start": not options["no_start"],
         "whole": options["whole"],
-        "fix": options["fix"],
         "register": options["register"],
         "timeout": options["timeout"],
     }

@@ -26,8 +26,8 @@ from support.source_tree import python_files, relative, syntax_tree
 # cards has one too: a document of an extension, which only an extra installs.
 LINT = "products/mcp_products/lint"
 CARDS = "products/mcp_products/cards"
-# migrate has a row of its own too: rules grow with what other SDKs change. `lint --fix` of Python sources took 300 lines
-# of it. `Field(strict=True)` in an app that converts arguments took two of products.
+# migrate has a row of its own too: rules grow with what other SDKs change. `lint --fix` of Python sources took 300.
+# `Field(strict=True)` in an app that converts arguments took two of products.
 MIGRATE = "codegen/mcp_codegen/migrate"
 # A standard error that nobody reads on Windows took 15 lines of products; the event loop there that listens on after a
 # reset took 33 in a file, and 6 for programs of other protocols.

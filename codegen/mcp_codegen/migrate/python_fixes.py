@@ -9,13 +9,13 @@ from __future__ import annotations
 
 import re
 import sys
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, cast
 
 import libcst as cst
-from libcst.metadata import MetadataWrapper, ParentNodeProvider, QualifiedNameProvider
+from libcst.metadata import MetadataWrapper, ParentNodeProvider, QualifiedName, QualifiedNameProvider
 
 from .import_lines import dotted
 from .names import Names
@@ -189,8 +189,8 @@ class _Module:
         """Return True for a print to standard output."""
         if dotted(call.func) != "print" or any(item.keyword and item.keyword.value == "file" for item in call.args):
             return False
-        names = self._wrapper.resolve(QualifiedNameProvider).get(call.func, ())
-        found = names() if callable(names) else names
+        names: Any = self._wrapper.resolve(QualifiedNameProvider).get(call.func, ())
+        found = cast("Iterable[QualifiedName]", names() if callable(names) else names)
         return {name.name for name in found} == {"builtins.print"}
 
     def has_other_sys(self) -> bool:
@@ -330,7 +330,9 @@ def _with_import(body: list[cst.BaseStatement]) -> list[cst.BaseStatement]:
     """Return the statements of a module with `import sys` before its first import, but after those of the future."""
     line = cst.SimpleStatementLine([cst.Import([cst.ImportAlias(cst.Name("sys"))])])
     for number, statement in enumerate(body):
-        first = statement.body[0] if isinstance(statement, cst.SimpleStatementLine) else None
+        if not isinstance(statement, cst.SimpleStatementLine):
+            continue
+        first = statement.body[0]
         future = isinstance(first, cst.ImportFrom) and first.module is not None and dotted(first.module) == "__future__"
         if isinstance(first, cst.Import | cst.ImportFrom) and not future:
             lines = statement.leading_lines

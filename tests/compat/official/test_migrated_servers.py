@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from typing import Any, Dict  # noqa: UP035 - the spelling is what is tested
 from unittest import mock
@@ -127,17 +128,17 @@ def low_level() -> Server[Any, Any]:
 async def test_a_result_of_the_low_level_has_no_key_of_a_newer_version(version: str) -> None:
     hello = {"protocolVersion": version, "capabilities": {}, "clientInfo": {"name": "test", "version": "1"}}
     call = {"name": "price", "arguments": {"item": "tea"}}
+    answers: list[dict[str, Any]] = []
     async with (
         create_client_server_memory_streams() as ((read, write), (server_read, server_write)),
         anyio.create_task_group() as tasks,
     ):
         tasks.start_soon(low_level().run, server_read, server_write)
-        answers: list[dict[str, Any]] = []
         initialized = types.JSONRPCNotification(jsonrpc="2.0", method="notifications/initialized")
         for number, (method, params) in enumerate([("initialize", hello), ("tools/call", call)]):
             request = types.JSONRPCRequest(jsonrpc="2.0", id=number, method=method, params=params)
             await write.send(SessionMessage(request))
-            answer = await read.receive()
+            answer: Any = await read.receive()
             answers.append(json.loads(answer.message.model_dump_json(by_alias=True, exclude_none=True)))
             await write.send(SessionMessage(initialized))
         tasks.cancel_scope.cancel()
@@ -158,7 +159,7 @@ async def test_a_server_whose_stdio_a_test_replaces_is_run_by_the_low_level_serv
     """As tests of programs do, which look at how the loop of the server is started."""
 
     @asynccontextmanager
-    async def streams() -> Any:
+    async def streams() -> AsyncIterator[Any]:
         yield mock.sentinel.read, mock.sentinel.write
 
     with (

@@ -83,7 +83,7 @@ class OfficialServerKeywords(SharedHTTPKeywords, CommonKeywords, total=False):
     auth: AuthSettings | None
     token_verifier: OfficialTokenVerifier | None
     request_state_security: RequestStateSecurity | None
-    subscriptions: EventBus | None
+    subscriptions: EventBus | Literal[False] | None
 
 
 class OfficialEndpointKeywords(AccessKeywords, total=False):

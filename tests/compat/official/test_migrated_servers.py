@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import AsyncIterator
+from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
 from typing import Any, Dict  # noqa: UP035 - the spelling is what is tested
 from unittest import mock
@@ -115,7 +115,7 @@ def low_level() -> Server[Any, Any]:
 
     @server.list_tools()
     async def tools() -> list[types.Tool]:
-        return [types.Tool(name="price", inputSchema=schema)]
+        return [types.Tool(name="price", input_schema=schema)]
 
     @server.call_tool()
     async def call(name: str, arguments: dict[str, Any]) -> list[types.TextContent]:
@@ -159,7 +159,7 @@ async def test_a_server_whose_stdio_a_test_replaces_is_run_by_the_low_level_serv
     """As tests of programs do, which look at how the loop of the server is started."""
 
     @asynccontextmanager
-    async def streams() -> AsyncIterator[Any]:
+    async def streams() -> AsyncGenerator[Any]:
         yield mock.sentinel.read, mock.sentinel.write
 
     with (

@@ -264,3 +264,56 @@ def test_what_stands_in_the_way_of_a_release_is_reported(project: dict[str, Any]
 
 def test_nothing_has_drifted_from_what_was_just_made() -> None:
     assert list(drift_of(GOOD, merged(GOOD, document_of(PROJECT_OF, NAME)))) == []
+
+
+NPM = {
+    "name": "@somebody/shop",
+    "version": "1.2.0",
+    "description": "What the shop sells.",
+    "mcpName": NAME,
+    "bin": "dist/index.js",
+    "repository": {"type": "git", "url": "git+https://github.com/somebody/shop.git"},
+}
+OF_NPM = {
+    "registryType": "npm",
+    "identifier": "@somebody/shop",
+    "version": "1.2.0",
+    "runtimeHint": "npx",
+    "transport": {"type": "stdio"},
+}
+
+
+def test_package_json_beside_pyproject_makes_a_second_package(folder: Path, answered: None) -> None:
+    (folder / "package.json").write_text(json.dumps(NPM))
+    assert publish("--write").exit_code == 0
+    packages = stored(folder)["packages"]
+    assert [package["registryType"] for package in packages] == ["pypi", "npm"]
+    variables = packages[0]["environmentVariables"]
+    assert packages[1] == {**OF_NPM, "environmentVariables": variables}
+    assert publish("--check").exit_code == 0
+
+
+def test_package_json_alone_is_enough(folder: Path, answered: None) -> None:
+    (folder / "pyproject.toml").unlink()
+    (folder / "package.json").write_text(json.dumps(NPM))
+    assert publish("--write").exit_code == 0
+    document = stored(folder)
+    assert (document["name"], document["description"]) == (NAME, NPM["description"])
+    assert [package["registryType"] for package in document["packages"]] == ["npm"]
+    assert document["repository"] == {"url": "https://github.com/somebody/shop", "source": "github"}
+
+
+@pytest.mark.parametrize(
+    ("key", "value", "problem"),
+    [
+        ("version", "1.1.0", "package.json says version '1.1.0', and the project '1.2.0'; make them one"),
+        ("mcpName", None, f'package.json has no "mcpName": "{NAME}", by which the registry knows who owns the name'),
+        ("bin", None, "package.json has no bin, and a host starts npx @somebody/shop"),
+    ],
+)
+def test_what_stands_in_the_way_of_a_release_on_npm_is_reported(
+    folder: Path, answered: None, key: str, value: str | None, problem: str
+) -> None:
+    (folder / "package.json").write_text(json.dumps({**NPM, key: value}))
+    result = publish("--write")
+    assert problem in result.stderr

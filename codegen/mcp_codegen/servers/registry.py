@@ -10,7 +10,7 @@ import json
 import re
 import tomllib
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Final
 from urllib.parse import urlsplit
@@ -53,13 +53,16 @@ _DRIFT: Final = ("$schema", "name", "title", "description", "version", "reposito
 
 @dataclass(frozen=True, slots=True)
 class Project:
-    """What a project and its running server say: the table `project`, the identity of the server, the text of the
-    README that a release has (None without one), and the variables that the source reads with their defaults."""
+    """What a project and its running server say: the table `project` of pyproject.toml, the identity of the server, the
+    text of the README that a release has (None without one), the variables that the source reads with their defaults,
+    and package.json. Without pyproject.toml, `table` has what package.json says."""
 
     table: JsonObject
     server: JsonObject
     readme: str | None
     variables: Mapping[str, str | None]
+    npm: JsonObject = field(default_factory=dict[str, Any])
+    is_python: bool = True
 
     def version(self) -> str:
         """Return the version of the project, or of the server where the project computes it."""
@@ -70,7 +73,7 @@ class Project:
 
 
 def document_of(project: Project, name: str, remotes: tuple[str, ...] = ()) -> JsonObject:
-    """Return `server.json` of a project that is released on PyPI, without what its author adds."""
+    """Return `server.json` of a project that is released on PyPI, on npm or on both, without what its author adds."""
     document: dict[str, Any] = {"$schema": SCHEMA, "name": name}
     title = str(project.server.get("title") or "")
     document |= {"title": title} if 0 < len(title) <= _MAX_TEXT else {}
@@ -78,28 +81,34 @@ def document_of(project: Project, name: str, remotes: tuple[str, ...] = ()) -> J
     repository, website = _addresses(project.table)
     document |= {"repository": repository} if repository else {}
     document |= {"websiteUrl": website} if website else {}
-    package: dict[str, Any] = {
-        "registryType": "pypi",
-        "identifier": str(project.table.get("name") or ""),
-        "version": project.version(),
-        "runtimeHint": "uvx",
-        "transport": {"type": "stdio"},
-    }
-    if project.variables:
-        package["environmentVariables"] = [_variable(*row) for row in project.variables.items()]
-    document["packages"] = [package]
+    kinds = [("pypi", "uvx", project.table)] if project.is_python else []
+    kinds += [("npm", "npx", project.npm)] if project.npm else []
+    variables = [_variable(*row) for row in project.variables.items()]
+    document["packages"] = [
+        {
+            "registryType": kind,
+            "identifier": str(table.get("name") or ""),
+            "version": project.version(),
+            "runtimeHint": hint,
+            "transport": {"type": "stdio"},
+            **({"environmentVariables": variables} if variables else {}),
+        }
+        for kind, hint, table in kinds
+    ]
     document |= {"remotes": [{"type": "streamable-http", "url": url} for url in remotes]} if remotes else {}
     return document
 
 
 def name_of(project: Project, stored: JsonObject | None, name: str | None) -> str:
-    """Return the name in the registry: the one that is passed, that of server.json or of the README's line, or one made
-    of a repository on GitHub. Raises CodegenError if nothing says it."""
+    """Return the name in the registry: the one that is passed, that of server.json, of the README's line or of
+    package.json, or one made of a repository on GitHub. Raises CodegenError if nothing says it."""
     line = re.search(_OWNER, project.readme or "")
     repository, _ = _addresses(project.table)
     owner = urlsplit(str(repository.get("url", ""))).path.strip("/").partition("/")[0]
-    of_github = f"io.github.{owner}/{project.table.get('name')}" if repository.get("source") == "github" else ""
-    found = name or (stored or {}).get("name") or (line[1] if line else "") or of_github
+    server = str(project.table.get("name")).rpartition("/")[2]  # Without the scope of npm.
+    of_github = f"io.github.{owner}/{server}" if repository.get("source") == "github" else ""
+    found = name or (stored or {}).get("name") or (line[1] if line else "")
+    found = found or project.npm.get("mcpName") or of_github
     if not found:
         raise CodegenError(
             "pyproject.toml: nothing says the name in the registry; pass --name io.github.USER/SERVER, or one of your "
@@ -118,10 +127,10 @@ def merged(stored: JsonObject | None, made: JsonObject) -> JsonObject:
     document = {**stored, **made}
     if _is_text(stored.get("description")) and not _is_text(made["description"]):
         document["description"] = stored["description"]
-    (package,) = made["packages"]
-    packages = [_with(old, package) if _same(old, package) else old for old in _objects(stored.get("packages"))]
-    if not any(_same(old, package) for old in packages):
-        packages.append(package)
+    packages = _objects(stored.get("packages"))
+    for package in made["packages"]:
+        is_new = not any(_same(old, package) for old in packages)
+        packages = [_with(old, package) if _same(old, package) else old for old in packages] + [package] * is_new
     document["packages"] = [
         item if item.get("registryType") == "oci" or "version" not in item else {**item, "version": made["version"]}
         for item in packages
@@ -275,6 +284,10 @@ def project_problems(project: Project, document: JsonObject) -> Iterator[str]:
     version, of_server = project.version(), str(project.server.get("version") or "")
     if of_server and of_server != version:
         yield f"the running server says version {of_server!r}, and pyproject.toml {version!r}; make them one"
+    if project.npm:
+        yield from _npm_problems(project, name)
+    if not project.is_python:
+        return
     if project.readme is None:
         yield f"pyproject.toml names no readme, so the release has no line mcp-name: {name}; add {_README}"
     elif name not in re.findall(_OWNER, project.readme):
@@ -293,6 +306,23 @@ def project_problems(project: Project, document: JsonObject) -> Iterator[str]:
     declared = [str(row.get("name")) for row in _objects((package or {}).get("environmentVariables"))]
     if unread := [variable for variable in declared if variable not in project.variables]:
         yield f"{', '.join(unread)}: declared, and the source does not read it; remove it, or correct its name"
+
+
+def _npm_problems(project: Project, name: str) -> Iterator[str]:
+    if (told := project.npm.get("version")) != project.version():
+        yield f"package.json says version {told!r}, and the project {project.version()!r}; make them one"
+    if project.npm.get("mcpName") != name:
+        yield f'package.json has no "mcpName": "{name}", by which the registry knows who owns the name; add it'
+    if not project.npm.get("bin"):
+        yield f'package.json has no bin, and a host starts npx {project.npm.get("name")}; add "bin": "dist/index.js"'
+
+
+def table_of_npm(npm: JsonObject) -> JsonObject:
+    """Return what package.json says, as the table `project` has it."""
+    places = (npm.get("repository"), npm.get("homepage"))
+    urls = [str(place.get("url") or "") if is_object(place) else str(place or "") for place in places]
+    kept: dict[str, Any] = {key: npm[key] for key in ("name", "version", "description") if key in npm}
+    return {**kept, "urls": {str(number): url.removeprefix("git+") for number, url in enumerate(urls) if url}}
 
 
 def with_owner(readme: str, name: str) -> str:

@@ -24,12 +24,14 @@ from ...servers.registry import (
     problems_of,
     project_problems,
     read_stored,
+    table_of_npm,
     with_owner,
 )
 from ..options import DIFFERENT, FOLDER, ServerCommand, named_server, report_errors
 from .running import with_env, with_env_file
 
 _FILE: Final = "server.json"
+_MARKS: Final = ("pyproject.toml", "package.json")
 _ABOVE: Final = 6  # Folders above the server in which its project is looked for.
 
 
@@ -56,7 +58,7 @@ def publish(
     variables: tuple[str, ...],
     env_files: tuple[Path, ...],
 ) -> None:
-    """Make server.json of pyproject.toml and the running server. Nothing is uploaded.
+    """Make server.json of pyproject.toml, package.json and the running server. Nothing is uploaded.
 
     \b
     mcp-generated publish shop/server.py                                    print it
@@ -112,18 +114,22 @@ def _report(problems: list[str]) -> None:
 
 
 def _project_folder(folder: Path) -> Path:
-    found = [place for place in (folder, *folder.parents)[:_ABOVE] if (place / "pyproject.toml").is_file()]
+    found = [place for place in (folder, *folder.parents)[:_ABOVE] if any((place / name).is_file() for name in _MARKS)]
     if not found:
         raise CodegenError(
-            f"{folder}: has no pyproject.toml, from which server.json gets name, version and description; add one, or "
-            "pass the folder of the project with --folder"
+            f"{folder}: has no pyproject.toml and no package.json, from which server.json gets name, version and "
+            "description; add one, or pass the folder of the project with --folder"
         )
     return found[0]
 
 
 def _read(root: Path, live: object) -> tuple[Project, Path | None]:
     """Return what the project says, and the file that becomes its description on PyPI."""
-    table = project_of((root / "pyproject.toml").read_bytes())
+    npm = read_stored(root / "package.json") or {}
+    is_python = (root / "pyproject.toml").is_file()
+    table = project_of((root / "pyproject.toml").read_bytes()) if is_python else table_of_npm(npm)
+    if not table.get("name") and not is_python:
+        raise CodegenError(f"{root / 'package.json'}: has no name; the registry names the package")
     if not table.get("name"):
         raise CodegenError(f"{root / 'pyproject.toml'}: has no [project] with a name; the registry names the package")
     named = table.get("readme")
@@ -133,4 +139,4 @@ def _read(root: Path, live: object) -> tuple[Project, Path | None]:
         raise CodegenError(f"{readme}: does not exist, and pyproject.toml names it as readme; write it")
     text = readme.read_text(encoding="utf-8") if readme is not None else None
     server = server_identity(live.get("server")) if is_object(live) else {}
-    return Project(table, server, text, variables_read(files_of(root))), readme
+    return Project(table, server, text, variables_read(files_of(root)), npm, is_python), readme

@@ -1,13 +1,16 @@
 """Kill workers, restart Redis and cut the link to it under load, and count what is lost, doubled or left hanging.
 
-    python benchmarks/reliability/kills.py [--store sqlite|redis] [--instants N] [--seed N] [--from N] [--minutes N]
-        [--record] [--go-on] [--workers N] [--clients N]
+    python benchmarks/reliability/kills.py [--store sqlite|redis|cluster] [--instants N] [--seed N] [--from N]
+        [--minutes N] [--record] [--go-on] [--workers N] [--clients N]
 
 Clients with sessions call tools that report progress, request answers, send messages of the session and announce
 changes. At seeded instants one of these happens: a worker gets SIGKILL, Redis (append-only file on) is restarted or
 killed, the link to Redis is cut for five seconds, with a reset or in silence, the store loses all that it has
 (`loss`: FLUSHALL, or the file of SQLite is deleted), or the machine sleeps for longer than a time to live (`sleep`).
-A message of a session that nobody has read when the store loses it is lost: these are counted, and no problem.
+Of a Redis Cluster, a primary gets SIGKILL and its replica takes over (`failover`), or slots move to other primaries
+(`move`). A message of a session that nobody has read when the store loses it is lost: these are counted, and are no
+problem.
+
 What a worker knows of the past is stored again by that worker, so that a worker is killed `--apart` seconds, and ten
 answered calls of each client, before or after a loss, and not with it. The program prints what was counted as JSON, and
 ends with 1 if anything else was lost, doubled, delivered to another, or neither answered nor failed with a reason.
@@ -18,6 +21,7 @@ from __future__ import annotations
 
 import argparse
 import asyncio
+import shutil
 import signal
 import sys
 import tempfile
@@ -34,6 +38,11 @@ from passing_time import NOTICED, let_pass, lose
 from processes import LoadServer, RedisServer
 from records import add_options, repeat
 
+sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "tests"))
+
+from support.processes import end_shared
+from support.stores.clusters import Cluster
+
 PROBLEMS = (
     *("events lost", "events doubled", "events delivered to another", "answers to another call", "sessions lost"),
     *("calls that failed without a reason", "calls neither answered nor failed in time"),
@@ -41,8 +50,10 @@ PROBLEMS = (
 KINDS = {
     "sqlite": ("worker", "worker", "loss", "sleep"),
     "redis": ("worker", "worker", "restart", "crash", "reset", "silence", "loss", "sleep"),
+    "cluster": ("worker", "worker", "failover", "move", "move", "loss", "sleep"),
 }
-LOSSES = ("loss", "crash", "sleep")  # A sleep may look like a loss, and a crash loses the last moment.
+LOSSES = ("loss", "crash", "failover", "sleep")  # A sleep may look like one, and a crash loses the last moment.
+MOVES = 20  # Slots that move at one instant.
 SLEEPS = (15.0, 75.0, 310.0, 700.0)  # Seconds; sessions live for 1,800 after their last use.
 CUT = 5.0  # Seconds.
 APART = 5.0  # Seconds in which clients have used their sessions at other workers.
@@ -64,6 +75,7 @@ class Campaign:
         self.findings = Findings()
         self.redis = RedisServer(folder)
         self.link = Link(self.redis.port)
+        self.cluster: Cluster | None = None
         self.injected: Counter[str] = Counter()
         self._last = {"loss": -60.0, "worker": -60.0}  # When one of these happened last.
         self._clients: list[CountingClient] = []
@@ -76,6 +88,11 @@ class Campaign:
             await self.redis.start()
             await self.link.open()
             store = f"redis://127.0.0.1:{self.link.port}"
+        elif self.options.store == "cluster":
+            program = shutil.which("redis-server")
+            assert program is not None, "there is no redis-server here (apt-get install redis-server)"
+            self.cluster = await asyncio.to_thread(Cluster, program)
+            store = self.cluster.url
         self.server = LoadServer(store, self.options.workers, self.folder / "stored")
         await self.server.start()
         try:
@@ -85,6 +102,7 @@ class Campaign:
             if self.options.store == "redis":
                 await self.link.close()
                 await self.redis.stop()
+            end_shared()
         return self.findings
 
     async def _load(self) -> None:
@@ -124,8 +142,10 @@ class Campaign:
             await client.web.aclose()
 
     @property
-    def _redis_port(self) -> int | None:
-        return self.redis.port if self.options.store == "redis" else None
+    def _redis_ports(self) -> list[int]:
+        if self.cluster is not None:
+            return self.cluster.primaries()
+        return [self.redis.port] if self.options.store == "redis" else []
 
     async def _inject(self, kind: str) -> None:
         self.injected[kind] += 1
@@ -137,13 +157,38 @@ class Campaign:
         elif kind == "crash":
             await self.redis.restart(signal.SIGKILL)
         elif kind == "loss":
-            await lose(self._redis_port, self.folder)
+            ports = self._redis_ports
+            await lose([self.victims.choice(ports)] if ports else [], self.folder)
+        elif kind == "failover":
+            await asyncio.to_thread(self._fail_over)
+        elif kind == "move":
+            await asyncio.to_thread(self._move)
         elif kind == "sleep":
-            await let_pass(self.random.choice(SLEEPS), self.folder / "stored", self.server.marked(), self._redis_port)
+            await let_pass(self.random.choice(SLEEPS), self.folder / "stored", self.server.marked(), self._redis_ports)
         else:
             await self.link.cut(self.options.cut, silent=kind == "silence")
         if kind in LOSSES:
             self._note("loss")
+
+    def _fail_over(self) -> None:
+        """Kill a primary, and start it again when its replica has taken over."""
+        assert self.cluster is not None, "only a cluster has primaries"
+        before = self.cluster.primaries()
+        victim = self.victims.choice(before)
+        self.cluster.kill(victim)
+        while len({*self.cluster.primaries()} - {victim}) < len(before):
+            time.sleep(0.05)
+        self.cluster.start(victim)
+        self.cluster.wait_until_well()
+
+    def _move(self) -> None:
+        """Move the slots of some keys to other primaries."""
+        assert self.cluster is not None, "only a cluster has slots"
+        for _ in range(MOVES):
+            owner, to = self.victims.sample(self.cluster.primaries(), 2)
+            key = self.cluster.run(owner, "RANDOMKEY")
+            if key is not None:
+                self.cluster.move(int(self.cluster.run(owner, "CLUSTER KEYSLOT", key)), to)
 
     async def _keep_apart(self, what: str) -> None:
         """Wait until a kill is far enough from a loss, or a loss from a kill."""
@@ -170,7 +215,9 @@ def options_of(words: list[str]) -> argparse.Namespace:
     """Return the options of the command line."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--store", choices=[*KINDS], default="redis")
-    parser.add_argument("--kinds", nargs="*", choices=sorted({*KINDS["redis"]}), help="what happens; default: all")
+    parser.add_argument(
+        "--kinds", nargs="*", choices=sorted({*KINDS["redis"], *KINDS["cluster"]}), help="what happens; default: all"
+    )
     parser.add_argument("--instants", type=int, default=20)
     parser.add_argument("--workers", type=int, default=4)
     parser.add_argument("--clients", type=int, default=6)

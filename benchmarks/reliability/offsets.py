@@ -24,7 +24,7 @@ from pathlib import Path
 from typing import Any
 
 from link import Link
-from passing_time import let_pass, lose
+from passing_time import let_pass, lose, ports_of
 from processes import LoadServer, RedisServer
 from records import add_options, repeat
 
@@ -103,9 +103,9 @@ def events_of(content: bytes) -> Messages:
 async def happen(number: int, server: LoadServer, folder: Path, redis_port: int | None) -> None:
     """Let the store lose what it has, or time pass, before a stream with an odd number."""
     if number % 4 == 1:
-        await lose(redis_port, folder)
+        await lose(ports_of(redis_port), folder)
     elif number % 4 == 3:
-        await let_pass(SLEEP, folder / "stored", server.pids(), redis_port)
+        await let_pass(SLEEP, folder / "stored", server.pids(), ports_of(redis_port))
 
 
 async def injections(

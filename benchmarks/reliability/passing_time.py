@@ -11,7 +11,7 @@ import asyncio
 import os
 import signal
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 
 from mcp_runtime.aio import clock
@@ -50,7 +50,7 @@ def follow(stored: str) -> Callable[[], None]:
     return read
 
 
-async def let_pass(seconds: float, stored: Path, workers: Iterable[int], redis_port: int | None) -> None:
+async def let_pass(seconds: float, stored: Path, workers: Iterable[int], redis_ports: Iterable[int]) -> None:
     """Let time pass for these workers and the store, all at once: as when the machine has slept."""
     file = ahead_of(stored)
     before = float(file.read_text()) if file.exists() else 0.0
@@ -58,15 +58,20 @@ async def let_pass(seconds: float, stored: Path, workers: Iterable[int], redis_p
     for pid in workers:
         os.kill(pid, signal.SIGUSR1)
     await asyncio.sleep(SIGNALLED)  # A worker whose sign of life had expired before would have seen a loss.
-    if redis_port is not None:
-        await _command(redis_port, "EVAL", PASS, "0", str(int(seconds * 1000)))
+    for port in redis_ports:
+        await _command(port, "EVAL", PASS, "0", str(int(seconds * 1000)))
 
 
-async def lose(redis_port: int | None, folder: Path) -> None:
-    """Lose all that the store has: FLUSHALL, or the file of SQLite is deleted."""
-    if redis_port is not None:
-        await _command(redis_port, "FLUSHALL")
-    else:
+def ports_of(redis_port: int | None) -> list[int]:
+    """Return the port of a single Redis; none for a store in SQLite."""
+    return [] if redis_port is None else [redis_port]
+
+
+async def lose(redis_ports: Sequence[int], folder: Path) -> None:
+    """Lose all that the store has: FLUSHALL, or without a Redis the file of SQLite is deleted."""
+    for port in redis_ports:
+        await _command(port, "FLUSHALL")
+    if not redis_ports:
         _delete_files(folder)
 
 

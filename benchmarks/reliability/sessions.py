@@ -28,7 +28,7 @@ from pathlib import Path
 from typing import Any
 
 from counting_client import CAPABILITIES, VERSION
-from passing_time import NOTICED, let_pass, lose
+from passing_time import NOTICED, let_pass, lose, ports_of
 from processes import LoadServer, RedisServer
 
 AT_ONCE = 64  # Sessions that are opened at the same time.
@@ -173,9 +173,11 @@ class Crowd:
     async def _let_harm_happen(self, figures: dict[str, Any]) -> None:
         """Let the store lose all that it has, then let time pass, and announce a change after each."""
         port = self.redis.port if self.options.store == "redis" else None
-        figures["told after a loss"] = await self._heard(lambda: lose(port, self.folder), NOTICED[self.options.store])
+        figures["told after a loss"] = await self._heard(
+            lambda: lose(ports_of(port), self.folder), NOTICED[self.options.store]
+        )
         figures["change 3, after the loss"] = await self._announce()
-        await let_pass(SLEEP, self.folder / "stored", self.server.marked(), port)
+        await let_pass(SLEEP, self.folder / "stored", self.server.marked(), ports_of(port))
         # A sleep may look like a loss: the clocks of the workers and of the store go on one after the other.
         figures["change 4, after a sleep"] = await self._announce(most=2)
 

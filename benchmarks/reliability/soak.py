@@ -30,7 +30,7 @@ from pathlib import Path
 from random import Random
 from typing import Any
 
-from passing_time import NOTICED, let_pass, lose
+from passing_time import NOTICED, let_pass, lose, ports_of
 from processes import LoadServer, RedisServer
 from records import add_options, repeat
 from sessions import Stream, port_of, redis_keys, redis_value
@@ -137,9 +137,9 @@ async def happen(
     port = None if redis is None else redis.port
     await asyncio.sleep(SETTLED)
     if options.losses and tenth % options.losses == 1:
-        await lose(port, folder)
+        await lose(ports_of(port), folder)
     elif options.losses and tenth % options.losses == 2:
-        await let_pass(SLEEP, folder / "stored", server.pids(), port)
+        await let_pass(SLEEP, folder / "stored", server.pids(), ports_of(port))
 
 
 async def keys_of(redis: RedisServer | None) -> int:

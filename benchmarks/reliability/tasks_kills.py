@@ -210,11 +210,11 @@ class TaskCampaign:
         elif kind == "crash":
             await self.redis.restart(signal.SIGKILL)
         elif kind == "loss":
-            await lose(self.redis.port, self.folder)
+            await lose([self.redis.port], self.folder)
             self.losses.append(time.monotonic())
         elif kind == "sleep":
             seconds = self.random.choice(SLEEPS)
-            await let_pass(seconds, self.folder / "stored", self.server.marked(), self.redis.port)
+            await let_pass(seconds, self.folder / "stored", self.server.marked(), [self.redis.port])
             self.losses.append(time.monotonic())
         else:
             pid = self.victims.choice(await self.server.several_serving())

@@ -40,6 +40,7 @@ COMPAT = "products/mcp_products/compat"
 # So has code_mode, which only an extra installs.
 CODE_MODE = "products/mcp_products/code_mode"
 # `mount` refuses limits that would not hold, which took ten.
+# A Redis Cluster as a store took two files and 310 lines of products, and three classes of channels.
 # `tenant=` of an app and the admission of tasks took 11 lines of products.
 # tenants has one: limits, and records of use for billing, which only an extra installs.
 TENANTS = "products/mcp_products/tenants"
@@ -48,7 +49,7 @@ MAX_FILES = {
     TENANTS: 9,
     CODE_MODE: 7,
     "runtime": 94,
-    "products": 269,
+    "products": 271,
     LINT: 20,
     CARDS: 4,
     COMPAT: 41,
@@ -59,7 +60,7 @@ MAX_CODE_LINES = {
     TENANTS: 900,
     CODE_MODE: 600,
     "runtime": 12_000,
-    "products": 36_372,
+    "products": 36_850,
     LINT: 2_550,
     CARDS: 300,
     COMPAT: 5_380,
@@ -69,7 +70,7 @@ MAX_CODE_LINES = {
 FREE_FILES = 15  # A limit is at most so many above what is there.
 FREE_CODE_LINES = 750
 
-IMPORTS_IN_FUNCTIONS = {"runtime": 12, "products": 55, "codegen": 11}  # At most 80 in core and products.
+IMPORTS_IN_FUNCTIONS = {"runtime": 12, "products": 52, "codegen": 11}  # At most 80 in core and products.
 
 # Why imports stand inside functions of the core and of products. Many names of one module are a `LazyModule` instead.
 EXTRA = "the package is not installed everywhere: an error says what to install, or the feature is left out"

@@ -1,4 +1,4 @@
-"""The stores that the tests of stores run against: in memory, in a SQLite file, and in a Redis of this machine."""
+"""The stores that the tests of stores run against: in memory, in a SQLite file, and in Redis of this machine."""
 
 from __future__ import annotations
 
@@ -14,14 +14,16 @@ from typing import Any
 
 import pytest
 from support.processes import end_with_session, free_port
+from support.stores.clusters import redis_cluster
 
 from mcp_products.workers.stores.memory import InMemoryStore
 from mcp_products.workers.stores.urls import open_store
 
-HOMES = ("memory", "sqlite", "redis")
-SHARED = ("sqlite", "redis")  # Those that other processes can use as well.
+CLUSTER = pytest.param("cluster", marks=pytest.mark.exhaustive)
+HOMES = ("memory", "sqlite", "redis", CLUSTER)
+SHARED = ("sqlite", "redis", CLUSTER)  # Those that other processes can use as well.
 # Memory in the fast suite, the others in the long one: what differs between them has tests of its own.
-FEW_HOMES = ("memory", *(pytest.param(home, marks=pytest.mark.long) for home in SHARED))
+FEW_HOMES = ("memory", *(pytest.param(home, marks=pytest.mark.long) for home in ("sqlite", "redis")), CLUSTER)
 STARTS = 10.0  # Seconds for a Redis to start.
 
 
@@ -60,6 +62,9 @@ def place_of(home: str, folder: Path) -> Any:
         return InMemoryStore()
     if home == "sqlite":
         return f"sqlite:///{folder}/store.db"
+    if home == "cluster":
+        redis_cluster().flush()
+        return redis_cluster().url
     numbers = _databases()
     numbers[0] += 1
     url = f"{redis_url()}/{numbers[0] % 16}"

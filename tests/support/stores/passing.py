@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import Any
 
 from support.clock import MovableClock, settle
+from support.stores.clusters import redis_cluster
 
 from mcp_products.workers.stores.memory import InMemoryStore
 
@@ -41,12 +42,14 @@ class Passing:
         self.clock = clock
         self._kept: Any = None
         self.losses = 0
+        self.part = slice(None)  # The primaries of a cluster that lose what they have.
+        self._opened: list[Any] = []
 
     def sleep(self, seconds: float) -> None:
         """Let time pass in which nothing runs: neither workers nor store nor clients."""
         self.clock.forward(seconds)
         if self._is_redis:
-            with closing(self._client()) as client:
+            for client in self._clients():
                 client.eval(PASS, 0, int(seconds * 1000))
 
     async def quiet(self, seconds: float) -> None:
@@ -71,8 +74,10 @@ class Passing:
         if isinstance(self.place, InMemoryStore):
             self._kept = {name: copy.deepcopy(getattr(self.place, name)) for name in MEMORY}
         elif self._is_redis:
-            with closing(self._client()) as client:
-                self._kept = [(key, client.pttl(key), client.dump(key)) for key in client.scan_iter()]
+            self._kept = {
+                client: [(key, client.pttl(key), client.dump(key)) for key in client.scan_iter()]
+                for client in self._clients()
+            }
         else:
             with closing(self._file()) as file:
                 self._kept = {name: file.execute(f"SELECT * FROM {name}").fetchall() for name in TABLES}
@@ -87,9 +92,9 @@ class Passing:
             for name in MEMORY:
                 setattr(self.place, name, copy.deepcopy((kept or {}).get(name, {})))
         elif self._is_redis:
-            with closing(self._client()) as client:
+            for client in self._clients()[self.part]:
                 client.flushdb()
-                for key, left, value in kept or ():
+                for key, left, value in (kept or {}).get(client, ()):
                     client.restore(key, max(left, 0), value)
         elif kept is None:
             for path in self._path.parent.glob(f"{self._path.name}*"):
@@ -112,10 +117,16 @@ class Passing:
     def _is_redis(self) -> bool:
         return str(self.place).startswith("redis")
 
-    def _client(self) -> Any:
-        from redis import Redis
+    def _clients(self) -> list[Any]:
+        """Return a client of the Redis, or of each primary of the cluster."""
+        import redis
 
-        return Redis.from_url(self.place)
+        client_class: Any = redis.Redis
+        if not self._opened:
+            is_cluster = "+cluster" in self.place
+            urls = [f"redis://127.0.0.1:{port}" for port in redis_cluster().primaries()] if is_cluster else [self.place]
+            self._opened = [client_class.from_url(url) for url in urls]
+        return self._opened
 
     def _file(self) -> sqlite3.Connection:
         return sqlite3.connect(self._path, isolation_level=None, timeout=10)

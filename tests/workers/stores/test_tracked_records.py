@@ -133,7 +133,7 @@ async def test_a_former_value_is_never_known_after_a_later_one(place: Any) -> No
         assert await tracked_value(one, "a") == b"199"
 
 
-@pytest.mark.parametrize("home", SHARED)
+@pytest.mark.parametrize("home", ["sqlite", "redis"])  # In a cluster, each connection knows so many.
 async def test_only_so_many_records_are_known(home: str, tmp_path: Path) -> None:
     async with stores(place_of(home, tmp_path)) as (one, _):
         keys = [f"k{number}" for number in range(1030)]

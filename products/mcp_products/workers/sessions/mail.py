@@ -5,15 +5,17 @@ from __future__ import annotations
 import asyncio
 import logging
 import secrets
-from collections.abc import Callable, Collection
+from collections.abc import Awaitable, Callable, Collection
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import Any, Final, NamedTuple, TypeVar
 
 from pydantic_core import from_json, to_json
 
 from mcp_runtime.aio import clock
 
 from ..stores.retries import RetryingStore
+
+_ResultT = TypeVar("_ResultT")
 
 # What this worker has stored for others lately, and stores again if the store has lost it.
 
@@ -91,10 +93,19 @@ class Outbox:
 # All workers know the epoch, a random value in a record. Whoever finds that the record is gone, or that the store has
 # an older sign of life than this worker has stored, begins a new epoch. So each worker notices a loss once: a store
 # that was emptied or deleted, one that was started again from an older state, and a replica that has taken over too
-# early.
+# early. In a store of several parts, such as the primaries of a cluster, each of which can lose its past alone, a
+# worker shows signs in all of them.
 
 EPOCH_SECONDS: Final = 30 * 86_400.0  # Seconds for which an epoch is stored after the last worker has looked at it.
 _SURE: Final = 0.9  # The part of its time to live for which a sign is there for certain.
+_PART_SECONDS: Final = 1.0  # Seconds to wait for a part of the store: one that has failed holds up no others.
+
+
+class _Sign(NamedTuple):
+    """A sign of life that is stored for certain."""
+
+    number: int
+    shown_at: tuple[float, float]  # By both clocks.
 
 
 class LifeSigns:
@@ -115,8 +126,8 @@ class LifeSigns:
         self._own = key("alive", id)
         self._looking = asyncio.Lock()
         self._number = 0  # Of the last sign.
-        self._shown = 0  # Of the last sign that is stored for certain.
-        self._shown_at = (float("-inf"), float("-inf"))  # By both clocks.
+        self._signs: dict[str, _Sign] = {}  # The last ones, by their keys.
+        self._shown_at = (float("-inf"), float("-inf"))  # When the own one was, by both clocks.
         self._epoch: bytes | None = None
         self.losses = 0  # How often the store has lost its past. A request that looks may be cancelled at any await.
         self.has_begun = False  # True if the store had no epoch when this worker first looked.
@@ -133,12 +144,14 @@ class LifeSigns:
         StoreUnavailableError."""
         async with self._looking:
             self.note_pause()
-            await self._look_at_epoch(not await self._has_own_sign())
+            await self._look_at_epoch(not await self._has_own_signs())
             self._number += 1
             times = clock.monotonic(), clock.wall()
-            await self._store.put(self._own, to_json([self._number, read]), self._seconds)
+            sign = to_json([self._number, read])
+            await self._store.put(self._own, sign, self._seconds)
             self.note_pause()  # It may have come meanwhile.
-            self._shown = self._number
+            shown = await self._of_parts(lambda key: self._store.store.put(key, sign, self._seconds))
+            self._signs |= dict.fromkeys((self._own, *shown), _Sign(self._number, times))
             self._shown_at = times
 
     async def look_quickly(self) -> None:
@@ -162,8 +175,7 @@ class LifeSigns:
     @property
     def paused_seconds(self) -> float:
         """Seconds since the last sign, by whichever clock has gone on further: the machine may have slept."""
-        at, wall = self._shown_at
-        return max(clock.monotonic() - at, clock.wall() - wall)
+        return _seconds_since(self._shown_at)
 
     def note_pause(self) -> None:
         """Give the others time to show a sign of life after this worker has paused: they may have done so too."""
@@ -175,14 +187,36 @@ class LifeSigns:
         """Let each worker count as alive for a while."""
         self.unsure_until = clock.monotonic() + self._seconds
 
-    async def _has_own_sign(self) -> bool:
-        """Return False if the store has lost the last sign of this worker."""
-        if not self._shown:
-            return True
-        sign = await self._store.get(self._own)
+    async def _has_own_signs(self) -> bool:
+        """Return False if the store, or a part of it, has lost the last sign of this worker."""
+        if self._is_lost(self._own, await self._store.get(self._own) if self._signs else None):
+            return False
+        found = await self._of_parts(self._store.store.get)
+        for key in self._signs.keys() - {self._own, *self._keys_of_parts()}:
+            del self._signs[key]  # That part is no more.
+        return not any(self._is_lost(key, sign) for key, sign in found.items())
+
+    def _is_lost(self, key: str, sign: bytes | None) -> bool:
+        last = self._signs.get(key)
+        if last is None:
+            return False
         if sign is None:
-            return self.paused_seconds > _SURE * self._seconds  # Otherwise it has not expired.
-        return int(from_json(sign)[0]) >= self._shown
+            return _seconds_since(last.shown_at) <= _SURE * self._seconds  # Otherwise it may have expired.
+        return int(from_json(sign)[0]) < last.number
+
+    def _keys_of_parts(self) -> list[str]:
+        return [f"{self._own}{{{part}}}" for part in self._store.parts]
+
+    async def _of_parts(self, work: Callable[[str], Awaitable[_ResultT]]) -> dict[str, _ResultT]:
+        """Return what a function finds with the key of the sign in each part, without those that do not answer."""
+        loop = asyncio.get_running_loop()
+        tasks = {key: loop.create_task(_result(work, key)) for key in self._keys_of_parts()}
+        if tasks:
+            _, late = await asyncio.wait(tasks.values(), timeout=_PART_SECONDS)
+            for task in late:
+                task.cancel()
+        answered = [(key, task) for key, task in tasks.items() if task.done()]
+        return {key: task.result() for key, task in answered if task.exception() is None}
 
     async def _look_at_epoch(self, is_lost: bool) -> None:
         key = self._key("epoch", "")
@@ -199,8 +233,17 @@ class LifeSigns:
         if known is None or stored == known:
             return
         self.give_time()
-        self._shown = 0  # Whatever sign is there, the next one replaces it.
+        self._signs.clear()  # Whatever sign is there, the next one replaces it.
         self.losses += 1
+
+
+def _seconds_since(times: tuple[float, float]) -> float:
+    at, wall = times
+    return max(clock.monotonic() - at, clock.wall() - wall)
+
+
+async def _result(work: Callable[[str], Awaitable[_ResultT]], key: str) -> _ResultT:
+    return await work(key)
 
 
 _log: Final = logging.getLogger("mcp_runtime.workers.sessions.mail")

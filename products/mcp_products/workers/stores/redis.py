@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import logging
 from collections.abc import Sequence
 from hashlib import sha1
 from typing import Any, Final
@@ -12,12 +11,10 @@ from mcp_runtime.errors import LocalError
 from mcp_runtime.stores import ANYTHING, NUMBERS_A_SECOND, STREAM_LIMIT, Expected, NumberedEntry, ReceiveHint
 
 from .batches import CommandBatches
+from .redis_channels import RedisChannels
+from .redis_cluster import ClusterChannels, ClusterPipes
 from .redis_connection import Command, RedisPipe, unavailable
 
-_log: Final = logging.getLogger("mcp_runtime.workers.stores.redis")
-
-_RECONNECT_SECONDS: Final = 0.2  # Seconds between two attempts to subscribe again.
-_IDLE_SECONDS: Final = 2.5  # Seconds without a message after which a ping is sent, and those for its answer.
 _PUT_IF: Final = """
 local value = redis.call('GET', KEYS[1])
 if value ~= ARGV[1] then return 0 end
@@ -95,7 +92,7 @@ class RedisStore:
 
         Args:
             client: A `redis.asyncio.Redis`: one of `Redis.from_url(url)`, or `sentinel.master_for(name)` of a
-                `redis.asyncio.Sentinel`.
+                `redis.asyncio.Sentinel`; or a `redis.asyncio.RedisCluster`, of which each key is on one node.
             prefix: The beginning of all keys and channels. Default "mcp:".
 
         Raises LocalError for another object.
@@ -104,18 +101,21 @@ class RedisStore:
             raise LocalError(
                 f"RedisStore() needs a client of redis-py: RedisStore(redis.asyncio.Redis(…)), not {client!r}"
             )
-        if hasattr(client, "nodes_manager"):
-            raise LocalError(
-                "RedisStore() does not support Redis Cluster: the keys of one command may be on several machines. "
-                "Use a single Redis, or Sentinel: RedisStore(Sentinel([…]).master_for(…))"
-            )
         self._client = client
         self._prefix = prefix
-        self._commands = RedisPipe(client, _SCRIPTS, CommandBatches[Command](self._send))
-        self._receivers: dict[str, list[ReceiveHint]] = {}
-        self._pubsub: Any = None
-        self._listening: asyncio.Task[None] | None = None
-        self._is_subscribed: asyncio.Event = asyncio.Event()
+        self._commands: RedisPipe | ClusterPipes
+        self._channels: RedisChannels | ClusterChannels
+        if hasattr(client, "nodes_manager"):
+            self._commands = ClusterPipes(client, _SCRIPTS)
+            self._channels = ClusterChannels(self._commands)
+        else:
+            self._commands = RedisPipe(client, _SCRIPTS, CommandBatches[Command](self._send))
+            self._channels = RedisChannels(client)
+
+    @property
+    def parts(self) -> Sequence[str]:
+        """Names that are in a key in braces, one for each part of the store that may lose its past alone."""
+        return self._commands.parts
 
     async def get(self, key: str) -> bytes | None:
         """Return the value of a record."""
@@ -124,7 +124,7 @@ class RedisStore:
 
     def tracked(self, key: str) -> bytes | None:
         """Return the value of a record if it is known; see `TrackedRecords`."""
-        return self._commands.records.get(self._prefix + key)
+        return self._commands.tracked(self._prefix + key)
 
     async def get_tracked(self, key: str) -> bytes | None:
         """Return the value of a record, which `tracked` knows until another process changes it."""
@@ -133,8 +133,7 @@ class RedisStore:
 
     async def report(self) -> None:
         """Wait until Redis has written the reports of the changes that it has answered."""
-        if self._commands.records.is_on:
-            await self._run("PING")
+        await self._commands.report()
 
     async def put(self, key: str, value: bytes, ttl: float, expected: Expected = ANYTHING) -> bool:
         """Store a record if its value is the expected one."""
@@ -176,46 +175,31 @@ class RedisStore:
 
     async def drop(self, *streams: str) -> None:
         """Delete streams."""
-        names = [self._prefix + stream for stream in streams]
-        if names:
-            await self._run("UNLINK", *names)
+        if streams:
+            await self._commands.unlink([self._prefix + stream for stream in streams])
 
     async def publish(self, channel: str, message: bytes) -> None:
         """Pass a message to the processes that are subscribed to a channel."""
-        await self._run("PUBLISH", self._prefix + channel, message)
+        await self._run(self._channels.publish, self._prefix + channel, message)
 
     async def subscribe(self, channel: str, receive: ReceiveHint) -> None:
         """Call a function with the messages of a channel."""
         self._commands.require_process()
-        if self._pubsub is None:
-            self._pubsub = self._client.pubsub(ignore_subscribe_messages=True)
-        try:
-            await self._pubsub.subscribe(self._prefix + channel)
-        except Exception as error:
-            raise unavailable(error) from error
-        receivers = self._receivers.setdefault(channel, [])
-        if receive not in receivers:
-            receivers.append(receive)
-        if self._listening is None:
-            self._listening = asyncio.get_running_loop().create_task(self._listen())
+        await self._channels.subscribe(self._prefix + channel, receive)
 
     async def close(self) -> None:
         """End subscriptions, and close the connections of the client; in a forked process, leave them to its parent."""
-        self._receivers.clear()
+        self._channels.forget()
         await self._commands.close()
         if self._commands.is_of_parent:
             return
-        if self._listening is not None:
-            self._listening.cancel()
-            await asyncio.wait([self._listening])
-        if self._pubsub is not None:
-            await self._pubsub.aclose()
+        await self._channels.close()
         await self._client.aclose()
 
     def _changed(self, key: str) -> str:
         """Return the name of a record that the next command changes."""
         name = self._prefix + key
-        self._commands.records.forget(name)
+        self._commands.forget(name)
         return name
 
     def _run(self, *command: Any) -> asyncio.Future[Any]:
@@ -236,50 +220,6 @@ class RedisStore:
         except Exception as error:
             raise unavailable(error) from error
         return [unavailable(result) if isinstance(result, Exception) else result for result in results]
-
-    async def _listen(self) -> None:
-        """Call the receivers of messages; connect again when the connection is lost, or is silent for some seconds."""
-        loop, silent = asyncio.get_running_loop(), False
-        while True:
-            try:
-                began = loop.time()
-                message = await self._pubsub.get_message(timeout=_IDLE_SECONDS)
-                if message is not None:
-                    self._receive(message)
-                if message is not None or loop.time() < began + 0.9 * _IDLE_SECONDS:
-                    silent = False  # The answers to pings and subscriptions are None, too.
-                elif silent:
-                    raise TimeoutError("Redis does not answer")
-                else:
-                    silent = True
-                    await self._pubsub.ping()
-            except Exception as error:
-                _log.warning("the connection to the channels of the store was lost: %s", error)
-                await self._connect_again()
-                silent = False
-
-    async def _connect_again(self) -> None:
-        """Connect to the channels again, and tell the receivers that messages may have been lost."""
-        while True:
-            await asyncio.sleep(_RECONNECT_SECONDS)
-            try:
-                await self._pubsub.connection.disconnect(nowait=True)
-                await self._pubsub.connect()
-                break
-            except Exception as error:
-                _log.debug("the channels of the store cannot be reached: %s", error)
-        for channel in list(self._receivers):
-            self._receive({"type": "message", "channel": f"{self._prefix}{channel}".encode(), "data": b""})
-
-    def _receive(self, message: Any) -> None:
-        if message["type"] != "message":
-            return  # The answer to a ping.
-        channel = message["channel"].decode().removeprefix(self._prefix)
-        for receive in self._receivers.get(channel, ()):
-            try:
-                receive(message["data"])
-            except Exception:
-                _log.exception("a message of the store was not handled")
 
 
 def _milliseconds(seconds: float) -> int:

@@ -6,7 +6,7 @@ import asyncio
 from collections import deque
 from collections.abc import Sequence
 from functools import lru_cache, partial
-from typing import Any, Final
+from typing import Any, Final, Protocol
 
 from mcp_runtime.aio import forks
 from mcp_runtime.errors import LocalError, MCPError
@@ -20,11 +20,61 @@ _SECONDS: Final = 10.0  # Seconds for Redis to answer, where the client has no l
 Command = tuple[Any, ...]
 
 
-_REFUSED: Final = {"cluster": "a Redis Cluster", "sentinel": "a Sentinel"}
+_REFUSED: Final = {
+    "cluster": 'a Redis Cluster: write "redis+cluster://host", or RedisStore(RedisCluster(…))',
+    "sentinel": "a Sentinel: write the URL of a Redis, or RedisStore(Sentinel([…]).master_for(…))",
+}
 
 
 class IncompleteReplyError(Exception):
     """The end of a reply has not arrived yet."""
+
+
+class RefusedCommandError(StoreUnavailableError):
+    """Redis has answered a command with an error.
+
+    Attributes:
+        words: Those of the error; the first one is its code, such as "MOVED".
+    """
+
+    def __init__(self, reply: bytes) -> None:
+        """Create the error of a reply."""
+        text = reply.decode(errors="replace")
+        super().__init__(f"Redis: {text}")
+        self.words = text.split()
+
+
+class PipeListener(Protocol):
+    """What gets the messages of a connection to a node of a cluster that no command has asked for."""
+
+    def pushed(self, pipe: RedisPipe, message: Sequence[Any]) -> None:
+        """Handle a push message; its first part is its kind."""
+        ...
+
+    def lost(self, pipe: RedisPipe) -> None:
+        """Note that the connection has ended, and the subscriptions over it."""
+        ...
+
+
+class OneProcess:
+    """The process that first uses something: a child of it, forked later, must not."""
+
+    def __init__(self) -> None:
+        """Begin without a process."""
+        self._forks: int | None = None  # `forks.count` with the first use.
+
+    @property
+    def is_parent(self) -> bool:
+        """Whether this process was forked after the first use: its parent would get the answers."""
+        return self._forks not in (None, forks.count)
+
+    def require(self) -> None:
+        """Raise StoreClosedError in a process that was forked after the first use."""
+        if self._forks == forks.count:
+            return
+        if self.is_parent:
+            raise StoreClosedError(forks.OTHER_STORE)
+        self._forks = forks.count
 
 
 class RedisPipe(asyncio.Protocol):
@@ -35,17 +85,27 @@ class RedisPipe(asyncio.Protocol):
     the commands that were sent fail; the next one opens another connection.
     """
 
-    def __init__(self, client: Any, scripts: Sequence[str], otherwise: CommandBatches[Command]) -> None:
+    parts: Final = ()  # One Redis loses its past as a whole.
+
+    def __init__(
+        self,
+        client: Any,
+        scripts: Sequence[str],
+        otherwise: CommandBatches[Command],
+        listener: PipeListener | None = None,
+    ) -> None:
         """Use the settings of a client.
 
         Args:
             client: A `redis.asyncio.Redis`.
             scripts: Lua scripts that Redis has to know on every connection.
             otherwise: Sends the commands if this version of redis-py does not give its connections away.
+            listener: Gets push messages. Default None: this is a single Redis, which sends none but of records.
         """
         self._client = client
         self._scripts = scripts
         self._otherwise = otherwise
+        self._listener = listener
         self._unsent: list[tuple[Command, asyncio.Future[Any]]] = []
         self._sent: deque[asyncio.Future[Any]] = deque()
         self._connection: Any = None
@@ -59,7 +119,7 @@ class RedisPipe(asyncio.Protocol):
         self._watching: asyncio.TimerHandle | None = None
         self._answers = self._answers_before = self._silences = 0
         self._seconds = _SECONDS
-        self._forks: int | None = None  # `forks.count` with the first command.
+        self._process = OneProcess()
         self.records = TrackedRecords()
 
     def add(self, command: Command) -> asyncio.Future[Any]:
@@ -80,24 +140,38 @@ class RedisPipe(asyncio.Protocol):
     def _queue(self, command: Command) -> asyncio.Future[Any]:
         if self._is_closed:
             raise StoreClosedError("the store is closed")
-        if self._forks != forks.count:
-            self.require_process()
+        self._process.require()
         if self._refusal is not None:
             raise self._refusal
         future = asyncio.get_running_loop().create_future()
         self._unsent.append((command, future))
         return future
 
+    def tracked(self, key: str) -> bytes | None:
+        """Return the value of a record if it is known."""
+        return self.records.get(key)
+
+    def forget(self, key: str) -> None:
+        """Forget a record, which the next command changes."""
+        self.records.forget(key)
+
+    async def report(self) -> None:
+        """Wait until Redis has written the reports of the changes that it has answered."""
+        if self.records.is_on:
+            await self.add(("PING",))
+
+    async def unlink(self, keys: Sequence[str]) -> None:
+        """Delete keys."""
+        await self.add(("UNLINK", *keys))
+
     @property
     def is_of_parent(self) -> bool:
-        """Whether this process was forked after the first use: its parent would get the answers."""
-        return self._forks not in (None, forks.count)
+        """Whether this process was forked after the first use."""
+        return self._process.is_parent
 
     def require_process(self) -> None:
         """Raise StoreClosedError in a process that was forked after the first use."""
-        if self.is_of_parent:
-            raise StoreClosedError(forks.OTHER_STORE)
-        self._forks = forks.count
+        self._process.require()
 
     def _flush_soon(self) -> None:
         if not self._is_flushing:
@@ -178,17 +252,22 @@ class RedisPipe(asyncio.Protocol):
         self._flush()
 
     def _check_mode(self, reply: Any) -> None:
-        """Refuse all commands if this is no single Redis, nor a primary that a Sentinel has named."""
+        """Refuse all commands if this is no Redis of the expected mode."""
         self._greeting = None
         mode = _mode_of(reply) if isinstance(reply, list) else ""  # pyright: ignore[reportUnknownArgumentType]
-        if mode in _REFUSED:
-            text = f"the store is {_REFUSED[mode]}, which is not supported: write the URL of a Redis"
-            self._refusal = LocalError(text)
-            sent = self._sent
-            self._sent = deque()
-            self._fail(self._refusal, sent)
-            if self._transport is not None:
-                self._transport.abort()
+        if self._listener is not None:
+            if mode != "cluster":
+                self._refuse("a Redis that is no node of a cluster, or does not allow its user +hello")
+        elif mode in _REFUSED:
+            self._refuse(_REFUSED[mode])
+
+    def _refuse(self, what: str) -> None:
+        self._refusal = LocalError(f"the store is {what}")
+        sent = self._sent
+        self._sent = deque()
+        self._fail(self._refusal, sent)
+        if self._transport is not None:
+            self._transport.abort()
 
     def _begin_tracking(self, answer: asyncio.Future[Any]) -> None:
         is_refused = answer.exception() is not None  # Redis is too old, or does not allow it to this user.
@@ -212,11 +291,16 @@ class RedisPipe(asyncio.Protocol):
             except IncompleteReplyError:
                 break
             if received[at] == _PUSH:
-                self.records.report(reply)
-            elif self._sent:
+                self._push(reply)
+            if self._sent and (received[at] != _PUSH or reply[:1] == [_SUBSCRIBED]):
                 self._answer(self._sent.popleft(), reply)
             at = after
         self._received = received[at:]
+
+    def _push(self, message: Sequence[Any]) -> None:
+        self.records.report(message)
+        if self._listener is not None:
+            self._listener.pushed(self, message)
 
     def _answer(self, future: asyncio.Future[Any], reply: Any) -> None:
         self._answers += 1
@@ -229,7 +313,8 @@ class RedisPipe(asyncio.Protocol):
                 future.set_result(reply)
             return
         self._fail(reply, [future])
-        if any(word in str(reply) for word in ("READONLY", "NOSCRIPT")) and self._transport is not None:
+        code = reply.words[0] if isinstance(reply, RefusedCommandError) and reply.words else ""
+        if code in ("READONLY", "NOSCRIPT") and self._transport is not None:
             self._transport.abort()  # This is no primary any more, or has forgotten the scripts: connect again.
 
     def connection_lost(self, exc: Exception | None) -> None:
@@ -238,6 +323,8 @@ class RedisPipe(asyncio.Protocol):
             self._former.connection_lost(exc)
         self._transport = self._former = self._connection = None
         self.records.end()
+        if self._listener is not None:
+            self._listener.lost(self)
         sent = self._sent
         self._sent = deque()
         if self._refusal is not None:
@@ -293,6 +380,7 @@ def _strings(parts: tuple[Any, ...]) -> bytes:
 
 
 _PUSH: Final = ord(">")
+_SUBSCRIBED: Final = b"ssubscribe"  # The answer to SSUBSCRIBE is a push message.
 
 
 def read_reply(data: bytes, at: int) -> tuple[Any, int]:
@@ -312,13 +400,13 @@ def read_reply(data: bytes, at: int) -> tuple[Any, int]:
         if len(data) < stop + 2:
             raise IncompleteReplyError
         body = data[after:stop]
-        return (unavailable(Exception(body.decode(errors="replace"))) if kind == b"!" else body), stop + 2
+        return (RefusedCommandError(body) if kind == b"!" else body), stop + 2
     if kind == b":":
         return int(line), after
     if kind in b"*~>%":
         return _read_items(data, after, int(line) * (2 if kind == b"%" else 1))
     if kind == b"-":
-        return unavailable(Exception(line.decode(errors="replace"))), after
+        return RefusedCommandError(line), after
     if kind in b"+,(":
         return line, after
     if kind in b"_#":

@@ -42,6 +42,16 @@ class TrackingStore(Store, Protocol):
         ...
 
 
+@runtime_checkable
+class PartedStore(Store, Protocol):
+    """A store of several parts, each of which can lose its past alone, such as the primaries of a Redis Cluster."""
+
+    @property
+    def parts(self) -> Sequence[str]:
+        """A name for each part; a record is in it whose key has the name in braces. None before the first command."""
+        ...
+
+
 async def retry(work: Callable[[], Awaitable[_ResultT]], seconds: float) -> _ResultT:
     """Return the result of work on a store; repeat it for some seconds while the store cannot be reached.
 
@@ -74,8 +84,14 @@ class RetryingStore:
         self.store = store
         self._seconds = seconds
         self._tracking = store if isinstance(store, TrackingStore) else None
+        self._parted = store if isinstance(store, PartedStore) else None
         # Each request calls this.
         self.tracked = _unknown if self._tracking is None else self._tracking.tracked
+
+    @property
+    def parts(self) -> Sequence[str]:
+        """A name for each part of the store, if it has several."""
+        return () if self._parted is None else self._parted.parts
 
     async def get_tracked(self, key: str) -> bytes | None:
         """Return the value of a record, which `tracked` knows until it is changed, if the store can do that."""

@@ -6,7 +6,7 @@ import re
 import sys
 from importlib.util import find_spec
 from typing import Any, Final, cast
-from urllib.parse import urlsplit
+from urllib.parse import urlsplit, urlunsplit
 
 from mcp_runtime._lazy import load
 from mcp_runtime.errors import LocalError
@@ -15,6 +15,9 @@ from mcp_runtime.usage.rules import shown
 
 _METHODS: Final = ("get", "put", "touch", "delete", "count", "append", "read", "last", "drop", "publish", "subscribe")
 _SOCKET_SECONDS: Final = 3.0  # Seconds for Redis to answer, unless the URL has `socket_timeout`.
+_CONNECT_SECONDS: Final = 1.0  # Seconds for a node of a cluster to be connected: its replica may take over.
+_CLUSTERS: Final = {"redis+cluster": "redis", "rediss+cluster": "rediss"}  # By the scheme that redis-py knows.
+_PORT: Final = 6379
 _EXAMPLES: Final = '"memory", "sqlite:///path" or "redis://host"'
 
 
@@ -50,7 +53,7 @@ def open_store(function: str, store: Any) -> Store | None:
         raise LocalError(f'{function}(): store={shown(store)} names no file; write store="sqlite:///folder/store.db"')
     if scheme == "unix" and sys.platform == "win32":
         raise LocalError(f'{function}(): store="unix://…" needs Unix sockets; on Windows, write store="redis://host"')
-    if scheme in ("redis", "rediss", "unix") and rest:
+    if scheme in ("redis", "rediss", "unix", *_CLUSTERS) and rest:
         return _redis_store(function, store)
     if scheme in ("valkey", "valkeys"):
         redis = f"redis{scheme.removeprefix('valkey')}"
@@ -62,24 +65,31 @@ def open_store(function: str, store: Any) -> Store | None:
 def _redis_store(function: str, url: str) -> Store:
     if find_spec("redis") is None:
         raise LocalError(f"{function}(): a store in Redis needs redis-py: pip install 'mcp-generated[redis]'")
-    import redis.asyncio
-    from redis.asyncio.retry import Retry
-    from redis.backoff import NoBackoff
-
-    store_class = load(f"{__package__}.redis").RedisStore
-    client_class: Any = redis.asyncio.Redis
+    # redis-py would repeat commands of which it does not know whether they were run.
+    never = load("redis.asyncio.retry").Retry(load("redis.backoff").NoBackoff(), 0)
+    settings = {"retry": never, "socket_timeout": _SOCKET_SECONDS}
+    scheme, _, rest = url.partition("://")
     try:
-        # redis-py would repeat commands of which it does not know whether they were run.
-        client = client_class.from_url(url, retry=Retry(NoBackoff(), 0), socket_timeout=_SOCKET_SECONDS)
-        client.connection_pool.make_connection()  # It connects later, and reads all options of the URL now.
-    except (ValueError, TypeError, redis.RedisError) as error:
+        if scheme in _CLUSTERS:
+            client = _cluster(f"{_CLUSTERS[scheme]}://{rest}", settings)
+            options = client.get_connection_kwargs()
+        else:
+            client = load("redis.asyncio").Redis.from_url(url, **settings)
+            client.connection_pool.make_connection()  # It connects later, and reads all options of the URL now.
+            options = client.connection_pool.connection_kwargs
+    except _refusals() as error:
         raise LocalError(f"{function}(): store= is no URL that redis-py reads: {_reason(error)}") from None
     path = urlsplit(url).path.strip("/")
-    if not url.startswith("unix:") and path and not path.isdecimal():
+    if scheme != "unix" and path and not path.isdecimal():
         raise LocalError(f"{function}(): store= names a database that is no number; write redis://host/0")
-    if client.connection_pool.connection_kwargs.get("decode_responses"):
+    if options.get("decode_responses"):
         raise LocalError(f"{function}(): store= has decode_responses, but a store has bytes; remove this option")
-    return cast("Store", store_class(client))
+    return cast("Store", load(f"{__package__}.redis").RedisStore(client))
+
+
+def _refusals() -> tuple[type[Exception], ...]:
+    errors = load("redis.exceptions")
+    return ValueError, TypeError, errors.RedisError, errors.RedisClusterException
 
 
 def _reason(error: Exception) -> str:
@@ -88,3 +98,17 @@ def _reason(error: Exception) -> str:
         return "its port is no number; in a password, write / as %2F, ? as %3F and # as %23"
     unknown = re.search(r"unexpected keyword argument '(\w+)'", str(error))
     return str(error) if unknown is None else f"it has no option {unknown[1]!r}; remove it, or correct its name"
+
+
+def _cluster(url: str, settings: dict[str, Any]) -> Any:
+    """Return a client of the cluster that has the nodes of a URL, which are separated by commas."""
+    cluster = load("redis.asyncio.cluster")
+    parts = urlsplit(url)
+    user, at, nodes = parts.netloc.rpartition("@")
+    first, *others = [urlsplit(f"//{node}") for node in nodes.split(",")]
+    return cluster.RedisCluster.from_url(
+        urlunsplit(parts._replace(netloc=f"{user}{at}{first.netloc}")),
+        startup_nodes=[cluster.ClusterNode(node.hostname or "localhost", node.port or _PORT) for node in others],
+        socket_connect_timeout=_CONNECT_SECONDS,
+        **settings,
+    )

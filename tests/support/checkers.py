@@ -9,10 +9,12 @@ import sys
 from pathlib import Path
 from typing import Any
 
+from support.file_locks import lock_file
 from support.project import ROOT
 
-# What mypy knows of the packages; processes that write into one cache at a time would damage it.
-CACHE = ROOT / "build" / "mypy"
+# What mypy knows of the packages, which it needs most of its time to learn. All workers share it, one at a time:
+# processes that write into one cache at once would damage it.
+CACHE = ROOT / "build" / "mypy" / "shared"
 PACKAGES = [ROOT / "codegen", ROOT / "runtime", ROOT / "products", ROOT / "generated"]
 
 
@@ -30,10 +32,13 @@ def mypy(folder: Path, *targets: str, also: tuple[Path, ...] = ()) -> list[str]:
         "--config-file",
         str(config),
         "--cache-dir",
-        str(CACHE / os.environ.get("PYTEST_XDIST_WORKER", "alone")),
+        str(CACHE),
         *targets,
     ]
-    done = subprocess.run(command, cwd=folder, env={**os.environ, "MYPYPATH": path}, capture_output=True, text=True)
+    CACHE.mkdir(parents=True, exist_ok=True)
+    with CACHE.with_suffix(".lock").open("w") as lock:
+        lock_file(lock.fileno())
+        done = subprocess.run(command, cwd=folder, env={**os.environ, "MYPYPATH": path}, capture_output=True, text=True)
     assert done.returncode in (0, 1), done.stdout + done.stderr
     return [line for line in done.stdout.splitlines() if ": error:" in line]
 

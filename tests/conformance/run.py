@@ -34,7 +34,7 @@ def options() -> Namespace:
     parser.add_argument("--revision", action="append", help="such as 2025-11-25; may be given several times")
     parser.add_argument("--only", action="append", help="part of a scenario's name; may be given several times")
     parser.add_argument("--install", action="store_true", help="install the suite, and exit")
-    parser.add_argument("--jobs", type=int, default=2, help="how many run at a time")
+    parser.add_argument("--jobs", type=int, default=3, help="how many run at a time; clients wait for seconds")
     parser.add_argument("--url", help="origin of a server that runs already, such as a proxy in front of several")
     parser.add_argument("--balanced", action="store_true", help="put nginx before four servers, which share a Redis")
     parser.add_argument("--bridge", action="store_true", help="put a bridge before each server")

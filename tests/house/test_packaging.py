@@ -295,7 +295,7 @@ def test_an_empty_environment_needs_little_and_serves(built: Path, tmp_path: Pat
 def test_the_command_says_what_to_install(built: Path, tmp_path: Path) -> None:
     environment, base = Environment(tmp_path, built), wheel_of(built)
     (tmp_path / "server.py").write_text(FIRST_PROGRAM)
-    environment.run("pip", "install", "-q", base)
+    environment.run("pip", "install", "-q", "--no-compile", base)
     for words, extra in (
         (("--revision", "2025-03-26"), "codegen"),
         ((), "codegen"),
@@ -308,7 +308,7 @@ def test_the_command_says_what_to_install(built: Path, tmp_path: Path) -> None:
     assert environment.run("mcp-generated", "run", "server.py", code=2).stderr == f"error: mcp-generated {needed}"
 
     before = environment.packages()
-    environment.run("pip", "install", "-q", f"{base}[cli]")
+    environment.run("pip", "install", "-q", "--no-compile", f"{base}[cli]")
     of_click_and_rich = {"click", "rich", "markdown-it-py", "mdurl", "Pygments"}
     ours = {"mcp-generated-codegen", "mcp-generated-extras"}
     assert {name.lower() for name in environment.packages() - before - ours} <= {
@@ -326,7 +326,7 @@ def test_the_command_says_what_to_install(built: Path, tmp_path: Path) -> None:
     refused = environment.run("mcp-codegen", "--revision", "2025-03-26", code=2)
     assert refused.stderr.endswith("pip install 'mcp-generated[codegen]'\n")
 
-    environment.run("pip", "install", "-q", f"{base}[codegen,compat]")
+    environment.run("pip", "install", "-q", "--no-compile", f"{base}[codegen,compat]")
     environment.run("mcp-codegen", "--revision", "2025-03-26")
     assert (tmp_path / "mcp_bindings" / "v2025_03_26" / "client.py").is_file()
     environment.run("python", "-c", "from mcp_generated.compat import FastMCP")

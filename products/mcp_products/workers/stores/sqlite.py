@@ -541,9 +541,11 @@ class SQLiteStore:
             self._look_at_file()
         self._require_process()
         if self._quick is None:
-            self._quick, self._files = self._opened(open_known)
-            self._quick.execute("PRAGMA busy_timeout = 0")
-            self._quick.execute("PRAGMA wal_autocheckpoint = 0")
+            quick, files = self._opened(open_known)
+            self._quick = quick
+            self._files = files
+            quick.execute("PRAGMA busy_timeout = 0")
+            quick.execute("PRAGMA wal_autocheckpoint = 0")
         return self._quick
 
     def _opened(self, open_file: Callable[[str | Path, float], _OpenedT]) -> _OpenedT:

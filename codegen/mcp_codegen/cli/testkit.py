@@ -13,6 +13,8 @@ from rich.table import Table
 
 from ..errors import CodegenError
 from ..output import plain, write_files
+from ..testkit.conversions import conversions as convert_vectors
+from ..testkit.conversions import schema as describe_conversions
 from ..testkit.messages import MessageFactory
 from ..testkit.programs import record as run_recording_proxy
 from ..testkit.programs import replay_as_client, replay_as_server, run_mock_client, serve_mock
@@ -38,22 +40,32 @@ _timeout_option = click.option(
 @click.option(
     "--each", "count", type=click.IntRange(1), default=4, show_default=True, help="The number of valid instances."
 )
+@click.option("--conversions", is_flag=True, help="Write what each valid instance becomes in each other revision, too.")
 @click.option("--output", type=FILE, metavar="FILE", help="The file to write. Default: standard output.")
 @click.option("--describe", is_flag=True, help="Write the JSON Schema of a line instead.")
 @schema_option
 @report_errors
 def vectors(
-    revision: str | None, seed: int, count: int, output: str | Path | None, describe: bool, schema: Path | None
+    revision: str | None,
+    seed: int,
+    count: int,
+    conversions: bool,
+    output: str | Path | None,
+    describe: bool,
+    schema: Path | None,
 ) -> None:
     """Write test vectors as JSON lines: valid instances of every message of a revision, near misses of them with the
-    class of their error, and conversations."""
+    class of their error, conversations, and with --conversions what the valid ones are in other revisions."""
     if describe:
-        lines = [json.dumps(describe_vectors(), indent=1)]
+        described = describe_vectors()
+        described["anyOf"] += describe_conversions()["anyOf"]
+        lines = [json.dumps(described, indent=1)]
     elif revision is None:
         raise CodegenError("vectors needs --revision R, or --describe for the JSON Schema of a line")
     else:
         schemas = open_schemas(schema)
-        made = generate_vectors(schemas.revision(revision), schemas.normalized(revision)[0], seed, count)
+        made = list(generate_vectors(schemas.revision(revision), schemas.normalized(revision)[0], seed, count))
+        made += convert_vectors(schemas, revision, made) if conversions else ()
         lines = [json.dumps(line, ensure_ascii=False) for line in made]
     text = "\n".join(lines) + "\n"
     if output is None:

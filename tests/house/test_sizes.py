@@ -23,6 +23,7 @@ from support.source_tree import python_files, relative, syntax_tree
 # the low-level server in programs of trio. `publish` took 330 lines and two files of codegen: rules of the registry.
 # To tell each client of a proxy once of a change took 40 lines of products. `card=` of an app took 25.
 # codegen has 150 lines and three files for the quickstart of the protocol in three languages.
+# Conversion pairs among the test vectors took 130 lines and a file of codegen, and a file of products.
 # cards has one too: a document of an extension, which only an extra installs.
 LINT = "products/mcp_products/lint"
 CARDS = "products/mcp_products/cards"
@@ -49,11 +50,11 @@ MAX_FILES = {
     TENANTS: 9,
     CODE_MODE: 7,
     "runtime": 94,
-    "products": 271,
+    "products": 272,
     LINT: 20,
     CARDS: 4,
     COMPAT: 41,
-    "codegen": 129,
+    "codegen": 130,
     MIGRATE: 13,
 }
 MAX_CODE_LINES = {
@@ -64,7 +65,7 @@ MAX_CODE_LINES = {
     LINT: 2_550,
     CARDS: 300,
     COMPAT: 5_380,
-    "codegen": 18_230,
+    "codegen": 18_360,
     MIGRATE: 1_900,
 }
 FREE_FILES = 15  # A limit is at most so many above what is there.

@@ -23,13 +23,14 @@ from mcp_codegen.cli.main import main
 _BLOCK: Final = re.compile(r"^```(\w*)\n(.*?)^```$", re.M | re.S)
 # Python runs in `tests/house/test_docs.py`; `text` and `console` show output, below or beside what makes it.
 # "py" are programs that need packages of others, or files that a command writes: tests/compat/names and
-# tests/codegen/test_generate_page.py run them. "ts" and "go" are lines of what test_typescript_plugin.py and
-# test_go_plugin.py run in tests/codegen/protocols.
+# tests/codegen/test_generate_page.py run them. "ts", "go" and "rust" are lines of what test_typescript_plugin.py,
+# test_go_plugin.py and test_rust_plugin.py run in tests/codegen/protocols.
 KINDS: Final = {
     "python",
     "py",
     "ts",
     "go",
+    "rust",
     "text",
     "console",
     "sh",

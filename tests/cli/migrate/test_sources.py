@@ -274,6 +274,24 @@ def test_a_list_of_a_native_app_is_marked_and_that_of_compat_is_as_before(tmp_pa
     assert "content block" not in str(migrated(tmp_path, source))
 
 
+def test_the_list_of_middleware_of_a_native_app_is_marked(tmp_path: Path) -> None:
+    source = V2 + "def add(m: MCPServer):\n    m.middleware.append(1)\n"
+    assert any("@app.middleware" in reason for reason in migrated(tmp_path, source, "app")[1])
+    assert migrated(tmp_path, source)[1] == []
+
+
+def test_subscriptions_of_a_native_app_are_left_out_with_a_mark(tmp_path: Path) -> None:
+    text, reasons = migrated(tmp_path, V2 + "m = MCPServer('x', subscriptions=False)\n", "app")
+    assert "subscriptions" not in text
+    assert any("left out: an App declares" in reason for reason in reasons)
+
+
+def test_settings_of_a_native_app_are_marked_and_those_of_compat_are_as_before(tmp_path: Path) -> None:
+    source = V1 + "m = FastMCP('x')\nm.settings.lifespan(m)\n"
+    assert any("lifespan is not among them" in reason for reason in migrated(tmp_path, source, "app")[1])
+    assert migrated(tmp_path, source)[1] == []
+
+
 def test_an_object_of_a_native_app_is_marked_and_that_of_compat_is_as_before(tmp_path: Path) -> None:
     source = (
         "from typing import Dict\nfrom fastmcp import FastMCP\nm = FastMCP('x')\n"

@@ -433,8 +433,8 @@ class QuickThreads(WorkerThreads):
     def _count(self, work: QuickCall) -> None:
         """Count a function that an event loop waits for no longer."""
         work.client = calling_client()
-        work.is_counted = True
-        with self._lock:
+        with self._lock:  # A thread that sees the mark waits for the count.
+            work.is_counted = True
             self._shares[work.client] = self._shares.get(work.client, 0) + 1
             self._total += 1
 

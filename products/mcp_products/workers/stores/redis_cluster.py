@@ -197,6 +197,7 @@ class ClusterPipes:
                 self._learn_soon()
             self._addresses[slot] = address
         pipe = self._pipe(address)
+        self._changed.add(pipe)  # It may change what `forget` has looked for elsewhere.
         try:
             if asks:
                 pipe.add(("ASKING",))

@@ -17,7 +17,7 @@ from pathlib import Path
 from mcp_runtime.aio import clock
 
 # As how many losses workers may notice one: the files of SQLite are deleted one after the other, and opened anew.
-NOTICED = {"redis": 1, "sqlite": 3}
+NOTICED = {"redis": 1, "sqlite": 3, "cluster": 1}
 SIGNALLED = 0.05  # Seconds for workers to have read the file.
 PASS = """
 for _, key in ipairs(redis.call('KEYS', '*')) do

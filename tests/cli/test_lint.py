@@ -168,3 +168,18 @@ def test_wrong_use_is_one_line(folder: Path, monkeypatch: pytest.MonkeyPatch, wo
     result = CliRunner().invoke(authors, ["lint", *words])
     assert result.exit_code == 2 and result.output.startswith(message), result.output
     assert result.output.count("\n") == 1
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("format", ["text", "json"])
+@pytest.mark.parametrize(
+    ("url", "name"),
+    [
+        ("http://user:secret@127.0.0.1:1/shop?key=secret", "shop"),
+        ("http://user:secret@127.0.0.1:1", "127.0.0.1"),
+        ("http://127.0.0.1:1/shop/#secret", "shop"),
+    ],
+)
+def test_the_name_of_a_url_has_no_secret(tmp_path: Path, url: str, name: str, format: str) -> None:
+    _, output, errors = lint(tmp_path, url, "--format", format)
+    assert name in output and "secret" not in output + errors

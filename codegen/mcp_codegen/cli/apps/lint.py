@@ -9,6 +9,7 @@ import tomllib
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, Final
+from urllib.parse import urlsplit
 
 import click
 
@@ -164,9 +165,17 @@ def _targets(word: str, name: str | None) -> list[dict[str, Any]]:
     target = parse_target(word)
     if target.saved is not None:
         raise CodegenError(f"{word}: has no servers; pass a configuration of a host, or a server")
-    described = _described(target, split_server(word)[0].rpartition("/")[2].removesuffix(".py"), name)
+    described = _described(target, _name_of(split_server(word)[0]), name)
     source = require_python_file(word) if is_python_file(word) else None
     return [{**described, "source": str(source) if source else ""}]
+
+
+def _name_of(place: str) -> str:
+    """Return the last name of a path or a URL; the user and the query of a URL may have secrets."""
+    if "://" not in place:
+        return place.rpartition("/")[2].removesuffix(".py")
+    parts = urlsplit(place)
+    return parts.path.rstrip("/").rpartition("/")[2] or parts.hostname or ""
 
 
 def _entries(path: Path) -> tuple[str, JsonObject]:

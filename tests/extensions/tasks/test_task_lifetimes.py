@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 import asyncio
+import gc
 import sys
 import time
+import weakref
+from contextvars import ContextVar
 from dataclasses import replace
 from typing import Any
 
 import pytest
+from support.clock import settle
 from support.project import SERVERS
 from support.servers.jobs import Seen, jobs
 from support.task_clients import CAPABILITIES, CEILING, both, by_hand, start_task, wait_for_status
@@ -363,3 +367,31 @@ async def test_a_server_over_stdio_ends_while_its_tasks_run() -> None:
         done = await wait_for_status(speaking, await start_task(speaking, "say"), "completed")
         assert done.result is not None
     assert not errors
+
+
+class Brought:
+    """What the context of a call has, such as its arguments."""
+
+
+@both
+async def test_a_task_that_has_ended_keeps_nothing_of_the_context_of_its_call(over: str) -> None:
+    """Its timers, which run until it expires, kept the arguments of the call: up to 8 MiB for each task."""
+    brought: ContextVar[Brought] = ContextVar("brought")
+    kept: list[weakref.ref[Brought]] = []
+    app = jobs(Seen())
+
+    @app.middleware
+    async def bring(name: str, ctx: Any, params: Any, call_next: Any) -> Any:
+        if name == "call_tool":
+            brought.set(it := Brought())
+            kept.append(weakref.ref(it))
+            del it
+        return await call_next(ctx, params)
+
+    async with by_hand(app.server, over) as speaking:
+        ids = [await start_task(speaking, "say") for _ in range(3)]
+        for id in ids:
+            await wait_for_status(speaking, id, "completed")
+        await settle()
+        gc.collect()
+        assert [ref() for ref in kept[:2]] == [None, None], "the last call may still be at its end"

@@ -85,7 +85,8 @@ def with_prefixed_links(prefix: str, value: Any) -> Any:
         return add_prefix(prefix, value)
     if is_list(value):
         return [with_prefixed_links(prefix, item) for item in value]
-    field = next((name for name in _TO_URIS if name in getattr(type(value), "model_fields", ())), None)
+    kind: Any = type(value)
+    field = next((name for name in _TO_URIS if name in getattr(kind, "model_fields", ())), None)
     if not prefix or field is None:
         return value
     return value.model_copy(update={field: with_prefixed_links(prefix, getattr(value, field))})

@@ -6,6 +6,7 @@ import asyncio
 import logging
 from collections.abc import Awaitable, Callable, Mapping
 from contextlib import suppress
+from contextvars import Context
 from dataclasses import dataclass, replace
 from typing import Any, Final, Literal, cast
 
@@ -81,7 +82,7 @@ class TaskExecution:
         self._status_rate = TokenBucket(TASK_STATUS)
         if record.ttl is not None:
             seconds = max(record.expires - clock.wall(), 0)
-            timer = asyncio.get_running_loop().call_later(seconds, self.cancel, "expired")
+            timer = asyncio.get_running_loop().call_later(seconds, self.cancel, "expired", context=Context())
             work.add_done_callback(lambda _: timer.cancel())
 
     # ---- input requests ---------------------------------------------------------------------------------------------

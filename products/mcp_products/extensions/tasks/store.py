@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections import Counter
 from collections.abc import Callable, Mapping
+from contextvars import Context
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from importlib.util import find_spec
@@ -187,7 +188,7 @@ class InMemoryTaskStore:
         self._records[record.id] = record
         self._held[record.id] = HeldTask.of(record)
         if record.ttl is not None:
-            asyncio.get_running_loop().call_later(record.ttl, self._drop, record.id)
+            asyncio.get_running_loop().call_later(record.ttl, self._drop, record.id, context=Context())
 
     def _drop(self, id: str) -> None:
         self._records.pop(id, None)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import secrets
+from contextvars import Context
 from functools import cached_property
 from typing import Any, Final
 
@@ -93,7 +94,7 @@ class SuspendedCalls:
 
     def add(self, call: SuspendedCall) -> None:
         """Let a call wait for the next round of its client."""
-        timer = asyncio.get_running_loop().call_later(_SECONDS, self._expire, call.state)
+        timer = asyncio.get_running_loop().call_later(_SECONDS, self._expire, call.state, context=Context())
         self._entries[call.state] = call, timer
         if len(self._entries) > _MAX_CALLS:
             self._expire(next(iter(self._entries)))

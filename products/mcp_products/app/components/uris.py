@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Collection
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import Any, Final, cast
 from urllib.parse import unquote, urlsplit
 
 from mcp_runtime.errors import LocalError
@@ -85,7 +85,7 @@ def with_prefixed_links(prefix: str, value: Any) -> Any:
         return add_prefix(prefix, value)
     if is_list(value):
         return [with_prefixed_links(prefix, item) for item in value]
-    kind: Any = type(value)
+    kind = cast("Any", type(value))
     field = next((name for name in _TO_URIS if name in getattr(kind, "model_fields", ())), None)
     if not prefix or field is None:
         return value

@@ -4,10 +4,12 @@ move."""
 from __future__ import annotations
 
 import shutil
+import socket
 import subprocess
 import tempfile
 import time
-from contextlib import closing
+from collections.abc import Collection
+from contextlib import closing, suppress
 from functools import cache
 from importlib.util import find_spec
 from pathlib import Path
@@ -21,6 +23,8 @@ NODES = 6
 SILENT_MILLISECONDS = 1_000  # After which the others count a node as failed.
 PATIENT_SECONDS = 30.0 * PATIENCE
 SLOTS = 16_384
+CLIENT_PORTS = 32_000  # The first that systems may give to clients.
+BUS = 10_000  # The port on which nodes talk to each other is so much above that for clients.
 
 
 class Cluster:
@@ -32,8 +36,7 @@ class Cluster:
         self._folder = Path(tempfile.mkdtemp())
         self.processes: dict[int, subprocess.Popen[bytes]] = {}
         while len(self.processes) < NODES:
-            if (port := free_port()) < 55_000 and port not in self.processes:  # The port of the bus is 10,000 above.
-                self.start(port)
+            self.start(_free_port(self.processes))
         self.ports = tuple(self.processes)
         self._create()
         self.wait_until_well()
@@ -49,7 +52,7 @@ class Cluster:
         folder.mkdir(exist_ok=True)
         options = {"port": port, "bind": "127.0.0.1", "dir": folder, "save": "", "appendonly": "no"}
         options |= {"cluster-enabled": "yes", "cluster-node-timeout": SILENT_MILLISECONDS}
-        options |= {"repl-diskless-sync-delay": 0, "cluster-port": port + 10_000}
+        options |= {"repl-diskless-sync-delay": 0, "cluster-port": port + BUS}
         words = [word for name, value in options.items() for word in (f"--{name}", str(value))]
         self.processes[port] = subprocess.Popen([self._program, *words], stdout=subprocess.DEVNULL)
         end_with_session(self.processes[port])
@@ -153,6 +156,17 @@ class Cluster:
             time.sleep(0.02)
         for primary, replica in zip(primaries, replicas, strict=True):
             self.run(replica, "CLUSTER REPLICATE", self.run(primary, "CLUSTER MYID"))
+
+
+def _free_port(taken: Collection[int]) -> int:
+    """Return a free port whose bus is free too, and is none of those that systems give to clients."""
+    while True:
+        port = free_port()
+        if port + BUS >= CLIENT_PORTS or {port, port + BUS, port - BUS} & {*taken}:
+            continue
+        with socket.socket() as bus, suppress(OSError):
+            bus.bind(("127.0.0.1", port + BUS))
+            return port
 
 
 def _has(node: dict[str, Any], slot: int) -> bool:

@@ -215,6 +215,18 @@ async def test_the_loss_of_one_primary_is_noticed(cluster: Cluster, caplog: pyte
             )  # The session goes on; its state is lost.
 
 
+async def test_each_primary_has_a_name_wherever_slots_move(cluster: Cluster) -> None:
+    async with opened(cluster, 1) as (store,):
+        await store.get("a")
+        for name in store.parts:
+            key = f"sign{{{name}}}"
+            owner = next(port for port in cluster.primaries() if cluster.has(port, slot_of(key)))
+            await asyncio.to_thread(cluster.move, slot_of(key), next(p for p in cluster.primaries() if p != owner))
+            await store.get(key)  # The worker learns that the slot has moved.
+            signs = [f"sign{{{name}}}" for name in store.parts]
+            assert all(any(cluster.has(port, slot_of(sign)) for sign in signs) for port in cluster.primaries())
+
+
 async def test_a_client_of_redis_py_is_taken(cluster: Cluster) -> None:
     from redis.asyncio.cluster import RedisCluster
 

@@ -80,7 +80,7 @@ class ClusterPipes:
         self._changed: set[RedisPipe] = set()  # Those that have changed records since the last report.
         self._process = OneProcess()
         self._is_closed = False
-        self.parts: Sequence[str] = ()
+        self._parts: Sequence[str] | None = ()  # None if it has to be found anew.
         self.listener: PipeListener | None = None
 
     def add(self, command: Command) -> asyncio.Future[Any]:
@@ -196,6 +196,7 @@ class ClusterPipes:
             if address not in self._pipes:
                 self._learn_soon()
             self._addresses[slot] = address
+            self._parts = None  # A primary may have no slot of a name any more.
         pipe = self._pipe(address)
         self._changed.add(pipe)  # It may change what `forget` has looked for elsewhere.
         try:
@@ -223,7 +224,7 @@ class ClusterPipes:
             cached = self._client.nodes_manager.slots_cache
             self._like = next(iter(cached.values()))[0]
             self._addresses = {slot: _Address(nodes[0].host, nodes[0].port) for slot, nodes in cached.items()}
-            self.parts = self._names_of_parts()
+            self._parts = None
         finally:
             self._learning = None
             self._learn_at = asyncio.get_running_loop().time() + _LEARN_SECONDS
@@ -236,8 +237,14 @@ class ClusterPipes:
                 _fail(sending.future, error)
         self._close_unused()
 
+    @property
+    def parts(self) -> Sequence[str]:
+        """A text for each primary, which has the slot of a key in which the text stands in braces."""
+        if self._parts is None:
+            self._parts = self._names_of_parts()
+        return self._parts
+
     def _names_of_parts(self) -> list[str]:
-        """Return a text for each primary, which has the slot of a key in which the text stands in braces."""
         wanted = {*self._addresses.values()}
         names: dict[_Address, str] = {}
         for number in range(_MOST_NAMES):

@@ -6,10 +6,11 @@ import asyncio
 from typing import Any
 
 import pytest
+from support.clock import LoopClock, settle
 
 from mcp_runtime.transports.http_server.streams import KeepAliveTimer
 
-SECONDS = 0.05
+SECONDS = 1.0
 
 
 class Silent:
@@ -35,24 +36,29 @@ class Silent:
             self.begin()
 
 
-async def all_called(items: list[Silent]) -> None:
+async def passed(clock: LoopClock) -> None:
+    clock.forward(SECONDS / 10)
+    await settle(3)
+
+
+async def all_called(items: list[Silent], clock: LoopClock) -> None:
     while any(len(item.called) <= item.again for item in items):
-        await asyncio.sleep(SECONDS / 10)
+        await passed(clock)
 
 
 async def test_each_is_told_in_its_time_and_once() -> None:
-    timer = KeepAliveTimer(SECONDS)
+    timer, clock = KeepAliveTimer(SECONDS), LoopClock()
     items: list[Silent] = []
     for number in range(60):
         items.append(Silent(timer, again=number % 2))
         items[-1].begin()
         if number % 10 == 0:
-            await asyncio.sleep(SECONDS / 10)
+            await passed(clock)
     ended = items[3::7]
     for item in ended:
         timer.end(item)
     rest = [item for item in items if item not in ended]
-    await all_called(rest)
+    await all_called(rest, clock)
     assert not timer.waiting_count and not any(item.called for item in ended)
     for item in rest:
         assert len(item.called) == item.again + 1
@@ -78,7 +84,8 @@ async def test_a_timer_may_tell_at_once_or_never(seconds: float) -> None:
     items = [Silent(timer) for _ in range(3)]
     for item in items:
         item.begin()
-    await asyncio.sleep(SECONDS)
+    LoopClock().forward(SECONDS)
+    await settle()
     assert [len(item.called) for item in items] == [0 if seconds else 1] * 3
     for item in items:
         timer.end(item)

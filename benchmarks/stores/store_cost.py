@@ -5,7 +5,8 @@
 All servers are up at the same time and get the same raw requests in turn, on persistent connections; a ratio is the
 median of those of the rounds. The cost is the CPU time of the processes that serve; that of Redis is counted apart.
 The client has a CPU of its own, as in those of stdio and HTTP, except beside two workers; Redis may use all.
-The tables are also written to benchmarks/results/store.md, except with --quick and --only.
+The tables are also written to benchmarks/results/store.md, except with --quick and --only. `--only cluster` compares a
+Redis with a Redis Cluster of three primaries, each with a replica, and writes store_cluster.md.
 """
 
 from __future__ import annotations
@@ -30,9 +31,15 @@ sys.path.insert(0, str(HERE.parent))
 
 from http_load import Connection, HttpChild, call_of, post, session  # noqa: E402
 from measures.machine import measured  # noqa: E402
+from measures.rounds import write_results  # noqa: E402
 from peers import environment  # noqa: E402
 from stdio_load import CLIENT_CPUS, PROCESSORS, SERVER_CPUS  # noqa: E402
 from stdio_table import markdown  # noqa: E402
+
+sys.path.insert(0, str(HERE.parents[1] / "tests"))
+
+from support.processes import end_shared  # noqa: E402
+from support.stores.clusters import Cluster  # noqa: E402
 
 RESULTS = HERE.parent / "results" / "store.md"
 PEER = ("mcp==2.3.0", "uvicorn==0.54.0", "httptools==0.9.0", "uvloop==0.23.0", "redis==8.1.0")
@@ -69,7 +76,7 @@ class Candidate:
 
     name: str
     child: HttpChild
-    redis: int | None = None
+    redis: Sequence[int] = ()  # Its processes.
     cost: dict[str, list[float]] = field(default_factory=dict)
     redis_cost: dict[str, list[float]] = field(default_factory=dict)
 
@@ -146,7 +153,7 @@ async def measure(candidates: list[Candidate], kind: Kind, rounds: int) -> None:
     for _ in range(rounds):
         for number in order:
             candidate = candidates[number]
-            pids, redis = candidate.pids(), [] if candidate.redis is None else [candidate.redis]
+            pids, redis = candidate.pids(), candidate.redis
             before, redis_before = cpu(pids), cpu(redis)
             await send_all(connections[number], calls)
             candidate.cost.setdefault(kind.name, []).append((cpu(pids) - before) / calls * 1e6)
@@ -178,11 +185,16 @@ def candidates(names: Sequence[str]) -> Iterator[list[Candidate]]:
         folder = Path(stack.enter_context(tempfile.TemporaryDirectory()))
         servers: list[Candidate] = []
         for number, name in enumerate(names):
-            redis, url = None, "memory"
-            if "redis" in name:
+            redis: Sequence[int] = ()
+            url = "memory"
+            if "cluster" in name:
+                stack.callback(end_shared)
+                cluster = Cluster("redis-server")
+                redis, url = [process.pid for process in cluster.processes.values()], cluster.url
+            elif "redis" in name:
                 (own := folder / str(number)).mkdir()
                 port = 21_700 + number
-                redis, url = stack.enter_context(redis_server(own, port)), f"redis://127.0.0.1:{port}"
+                redis, url = [stack.enter_context(redis_server(own, port))], f"redis://127.0.0.1:{port}"
             elif "sqlite" in name:
                 url = f"sqlite:///{folder}/{number}.db"
             workers = "2" if "two" in name else "1"
@@ -216,6 +228,10 @@ def rows(servers: list[Candidate], kinds: Sequence[Kind], limits: dict[tuple[str
     return table
 
 
+CLUSTER = "cluster"
+CLUSTER_TEXT = """What a call costs on a worker whose store is one Redis, and on one whose store is a Redis Cluster of
+three primaries. The CPU time of Redis is that of all six nodes: each primary has a replica, which does the same. The
+ratio is that of the worker."""
 HEADS = ["calls, connections", "server", "CPU µs a call", "Redis, CPU µs", "ratio", "aim", "met"]
 STORES = {("redis", True): 1.3, ("redis", False): 2.0, ("sqlite", True): 1.5, ("sqlite", False): 1.5}
 PARTS: dict[str, tuple[list[str], Sequence[Kind], dict[tuple[str, bool], float]]] = {
@@ -223,6 +239,7 @@ PARTS: dict[str, tuple[list[str], Sequence[Kind], dict[tuple[str, bool], float]]
     # Twice the processors do 1.7 times as much if a call costs 2 / 1.7 of what it does with one.
     "workers": (["redis", "redis, two workers"], KINDS[1:4:2], {("redis, two workers", flag): 1.18 for flag in (0, 1)}),
     "sdk": (["mcp 2.3.0, redis", "redis"], KINDS[2:6], {("redis", False): 0.25}),
+    CLUSTER: (["redis", "redis cluster"], KINDS[2:], {}),
 }
 
 
@@ -238,9 +255,11 @@ def main() -> None:
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))  # The servers end with this program.
     rounds = 2 if options.quick else options.rounds
     text = f"# Cost of a call with a store\n\n{__doc__.partition('python bench')[0].strip()}\n"
+    if options.only == CLUSTER:
+        text = f"# Cost of a call with a Redis Cluster\n\n{CLUSTER_TEXT}\n"
     for part, (names, kinds, limits) in PARTS.items():
         kinds = [kind for kind in kinds if options.kind in kind.name]
-        if options.only in (None, part):
+        if options.only == part or (options.only is None and part != CLUSTER):
             with candidates(names) as servers:
                 for kind in kinds:
                     asyncio.run(measure(servers, kind, rounds))
@@ -249,10 +268,10 @@ def main() -> None:
             table = markdown(HEADS, rows(servers, kinds, limits))
             print(f"{table}\n", flush=True)
             text += f"\n## {part.capitalize()}\n\n{table}\n"
-    if not options.quick and options.only is None:
-        RESULTS.write_text(
-            f"{text}\n{rounds} rounds of {CALLS} calls over all connections, or {FEW} over one. {measured()}\n"
-        )
+    if not options.quick and options.only in (None, CLUSTER):
+        path = RESULTS.with_name("store_cluster.md") if options.only == CLUSTER else RESULTS
+        rest = f"{rounds} rounds of {CALLS} calls over all connections, or {FEW} over one. {measured()}\n"
+        write_results(path, f"{text}\n{rest}", ("products/mcp_products/workers/stores",))
 
 
 if __name__ == "__main__":

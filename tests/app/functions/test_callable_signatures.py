@@ -233,6 +233,40 @@ def test_a_wrapper_that_takes_arguments_by_position_only_is_refused() -> None:
         App("callables").add_tool(wrapper)
 
 
+@functools.singledispatch
+def chosen(value: int | str, more: int = 1) -> str:
+    return f"any {value} {more}"
+
+
+@chosen.register
+def _(value: str, more: int = 1) -> str:
+    return f"text {value} {more}"
+
+
+@pytest.mark.parametrize("function", [chosen, passing(chosen), functools.partial(chosen, more=2)])
+@pytest.mark.parametrize("kind", ["tool", "prompt", "resource", "dependency"])
+def test_a_function_that_chooses_by_its_first_argument_is_refused(kind: str, function: Any) -> None:
+    app = App("callables")
+
+    def depending(value: int, chosen: str = Depends(function)) -> str:
+        return f"{value} {chosen}"
+
+    add: dict[str, Callable[[], Any]] = {
+        "tool": lambda: app.add_tool(function, "chosen"),
+        "prompt": lambda: app.add_prompt(function, "chosen"),
+        "resource": lambda: app.add_resource("data://{value}", function, name="chosen"),
+        "dependency": lambda: app.add_tool(depending),
+    }
+    with pytest.raises(LocalError, match=r"must accept a keyword( argument: .* or write a def that passes it|\n)"):
+        add[kind]()
+
+
+async def test_what_such_a_function_has_bound_by_position_is_chosen_by() -> None:
+    app = App("callables")
+    app.add_tool(functools.partial(chosen, "x"), "chosen")
+    assert (await app.call_tool("chosen", {"more": 3})).structured_content == {"result": "text x 3"}
+
+
 def test_a_hint_that_cannot_be_evaluated_is_named() -> None:
     def wrong(a: Annotated[int, Field(ge=1)]) -> int:
         return a

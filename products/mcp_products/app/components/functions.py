@@ -45,7 +45,14 @@ def signature_of(function: Callable[..., Any], *, hints: bool = True) -> inspect
     else:
         return _evaluated(inspect.signature(target), target, hints)
     accepts_all = any(parameter.kind is parameter.VAR_KEYWORD for parameter in own.parameters.values())
-    return _merged(own, signature_of(wrapped, hints=hints)) if accepts_all and callable(wrapped) else own
+    if not accepts_all or not callable(wrapped):
+        return own
+    merged = _merged(own, signature_of(wrapped, hints=hints))
+    if not hasattr(target, "dispatch") or not hasattr(target, "registry"):
+        return merged
+    # `functools.singledispatch` chooses by the first argument, which it takes by position only.
+    first, *others = merged.parameters.values()
+    return merged.replace(parameters=[first.replace(kind=first.POSITIONAL_ONLY), *others])
 
 
 def docstring_of(function: Callable[..., Any]) -> str | None:
@@ -227,7 +234,9 @@ def _check_method(function: Any, parameters: Sequence[inspect.Parameter], kind: 
 def _check_parameter(parameter: inspect.Parameter, place: str) -> None:
     name, annotation = parameter.name, parameter.annotation
     if parameter.kind not in _BY_NAME:
-        remedy = "remove the / before it" if parameter.kind is parameter.POSITIONAL_ONLY else "list its parameters"
+        remedy = "list its parameters"
+        if parameter.kind is parameter.POSITIONAL_ONLY:
+            remedy = "remove the / before it, or write a def that passes it"
         raise LocalError(f"{place}: the parameter {parameter} must accept a keyword argument: {remedy}")
     if name in _CONTEXT_NAMES and annotation is parameter.empty and parameter.default is parameter.empty:
         raise LocalError(f"{place}: the parameter {name!r} has no type: write {name}: Context, or its JSON type")

@@ -146,6 +146,14 @@ def test_a_list_that_fails_is_reported_and_the_others_are_read(tmp_path: Path) -
     assert len(snapshot.tools) == 2
 
 
+@pytest.mark.parametrize("wrong", ["", None], ids=["an empty cursor", "null"])
+def test_an_empty_cursor_is_one_and_null_is_none(tmp_path: Path, wrong: str | None) -> None:
+    page = {"tools": [tool("search")], "nextCursor": wrong}
+    snapshot = over_stdio(write(tmp_path, {"tools/list": page}))
+    assert ("repeats the cursor ''" in snapshot.failed.get("tools", "")) == (wrong is not None)
+    assert {item["name"] for item in snapshot.tools} == {"search"}
+
+
 @pytest.mark.parametrize("transport", ["stdio", "http"])
 def test_a_list_whose_cursors_come_again_is_a_list_that_fails(tmp_path: Path, transport: str) -> None:
     file = write(tmp_path, {"tools/list": [{"tools": []}, {"tools": [tool("search")]}]}, cycle=True)

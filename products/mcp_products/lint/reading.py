@@ -356,7 +356,8 @@ def _read_lists(connection: _Connection, snapshot: Snapshot) -> None:
                 result = connection.request(method, params)
                 page = result.get(key)
                 items += [item for item in page if is_object(item)] if is_list(page) else []
-                cursor = pages.add(len(page) if is_list(page) else 0, text_of(result.get("nextCursor")) or None)
+                following = result.get("nextCursor")  # An empty text is a cursor too.
+                cursor = pages.add(len(page) if is_list(page) else 0, following if isinstance(following, str) else None)
                 if cursor is None:
                     break
                 params = {"cursor": cursor}

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import json
+import logging
+import os
 import sqlite3
 import threading
 from collections.abc import Callable, Sequence
@@ -18,6 +20,8 @@ from mcp_runtime.errors import LocalError
 from .models import ClientOrigin, OAuthClient, SecretKind, StoredGrant, StoredSecret
 
 T = TypeVar("T")
+
+_log = logging.getLogger(__name__)
 
 _BUSY_SECONDS: Final = 10.0  # Seconds to wait for a lock of another process.
 _FORMAT: Final = 1  # The `user_version` of the file; raise it with each change of the tables.
@@ -107,7 +111,8 @@ class AuthorizationStorage(Protocol):
 class SQLiteStorage:
     """Stores everything in a SQLite file that only its owner can read, or in memory.
 
-    The owner alone can read it by its mode 0600; on Windows, by an access control list.
+    The owner alone can read it by its mode 0600; on Windows, by an access control list. A file that was deleted or
+    replaced is noticed with the next use, and the one that has the name now is used.
     """
 
     def __init__(self, path: str | Path = ":memory:") -> None:
@@ -118,37 +123,30 @@ class SQLiteStorage:
 
         Raises LocalError if the file has another format, is no regular file, or is a link.
         """
-        if str(path) != ":memory:":
+        self._lock = threading.Lock()
+        self._path = None if str(path) == ":memory:" else path
+        self._connection, self._file = self._open()
+
+    def _open(self) -> tuple[sqlite3.Connection, object]:
+        """Return a connection to the file that has the name now, and what identifies the file."""
+        path = ":memory:" if self._path is None else self._path
+        if self._path is not None:
             # Created here, because SQLite would create it with permissions that let others read it.
             create_private_file(path)
-        self._lock = threading.Lock()
-        self._connection = sqlite3.connect(path, timeout=_BUSY_SECONDS, isolation_level=None, check_same_thread=False)
+        file = _identity_of(self._path)  # A file that takes its place from here on is noticed with the next use.
+        connection = sqlite3.connect(path, timeout=_BUSY_SECONDS, isolation_level=None, check_same_thread=False)
         try:
-            self._create_tables(path)
+            _create_tables(connection, path)
             restrict_database(path)
         except BaseException:
-            self._connection.close()
+            connection.close()
             raise
-
-    def _create_tables(self, path: str | Path) -> None:
-        try:
-            [(version, tables)] = self._connection.execute(_STATE)
-            if version != _FORMAT and (tables or version):
-                raise LocalError(
-                    f"{path}: has format {version}, this version reads {_FORMAT}; remove the file, and people sign in "
-                    "again"
-                )
-            for pragma in ("journal_mode = WAL", "secure_delete = ON", "foreign_keys = ON"):
-                self._connection.execute(f"PRAGMA {pragma}")
-            self._connection.executescript(_TABLES)
-        except sqlite3.DatabaseError as error:
-            if isinstance(error, sqlite3.OperationalError):
-                raise
-            raise LocalError(f"{path}: is not a SQLite file: {error}") from None
+        return connection, file
 
     def close(self) -> None:
         """Close the file."""
         with self._lock:
+            self._path = self._file = None
             self._connection.close()
 
     async def add_client(self, client: OAuthClient, max_clients: int, since: float) -> bool:
@@ -227,6 +225,15 @@ class SQLiteStorage:
 
     # ---- in a thread, one at a time ----------------------------------------------------------------------------------
 
+    def _look_at_file(self) -> None:
+        """Use the file that has the name, as other processes do: what is open may be deleted or replaced."""
+        if _identity_of(self._path) == self._file:
+            return
+        before = self._connection
+        self._connection, self._file = self._open()
+        before.close()
+        _log.warning("%s: the file was deleted or replaced, and is opened anew; people sign in again", self._path)
+
     def _insert(self, secrets: Sequence[StoredSecret]) -> None:
         for secret in secrets:
             scopes = " ".join(secret.scopes)
@@ -243,24 +250,53 @@ class SQLiteStorage:
 
     async def _row(self, statement: str, values: Sequence[object]) -> Any:
         def work() -> Any:
-            with self._lock, closing(self._connection.execute(statement, values)) as cursor:
-                return cursor.fetchone()
+            with self._lock:
+                self._look_at_file()
+                with closing(self._connection.execute(statement, values)) as cursor:
+                    return cursor.fetchone()
 
         return await asyncio.to_thread(work)
 
     async def _in_transaction(self, work: Callable[[], T]) -> T:
         def transaction() -> T:
             with self._lock:
+                self._look_at_file()
                 self._connection.execute("BEGIN IMMEDIATE")
                 try:
                     result = work()
                 except BaseException:
-                    self._connection.execute("ROLLBACK")
+                    if self._connection.in_transaction:  # A full disk has ended it already.
+                        self._connection.execute("ROLLBACK")
                     raise
                 self._connection.execute("COMMIT")
                 return result
 
         return await asyncio.to_thread(transaction)
+
+
+def _identity_of(path: str | Path | None) -> object:
+    """Return what identifies a file, whatever its name; None if there is none of this name."""
+    try:
+        status = os.stat(path) if path is not None else None
+    except OSError:
+        return None
+    return status and (status.st_dev, status.st_ino)
+
+
+def _create_tables(connection: sqlite3.Connection, path: str | Path) -> None:
+    try:
+        [(version, tables)] = connection.execute(_STATE)
+        if version != _FORMAT and (tables or version):
+            raise LocalError(
+                f"{path}: has format {version}, this version reads {_FORMAT}; remove the file, and people sign in again"
+            )
+        for pragma in ("journal_mode = WAL", "secure_delete = ON", "foreign_keys = ON"):
+            connection.execute(f"PRAGMA {pragma}")
+        connection.executescript(_TABLES)
+    except sqlite3.DatabaseError as error:
+        if isinstance(error, sqlite3.OperationalError):
+            raise
+        raise LocalError(f"{path}: is not a SQLite file: {error}") from None
 
 
 def _client(fields: dict[str, Any]) -> OAuthClient:

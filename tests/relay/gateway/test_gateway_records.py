@@ -30,6 +30,10 @@ app = App("files")
 def fail() -> str:
     raise JSONRPCError(-32000, "y" * 300_000)
 
+@app.tool
+def pay() -> str:
+    return "paid"
+
 @app.prompt(name={"p" * 5000!r})
 def question() -> str:
     return "?"
@@ -147,3 +151,18 @@ async def test_lines_of_logs_and_attributes_of_traces_have_a_size(caplog: pytest
     for number in range(50):
         losses.add(f"{number % 2} {LONG}", LONG)
     assert len(losses.counts) == 2 and max(map(len, losses.counts)) < 300
+
+
+@pytest.mark.skipif(not os.path.exists("/dev/full"), reason="there is no /dev/full on this system")
+async def test_a_call_that_has_run_is_answered_though_the_disk_of_the_audit_log_is_full(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    table = settings(tmp_path)
+    table["gateway"]["audit"] = "/dev/full"
+    async with connect(Gateway(table).app) as client:
+        for _ in range(2):
+            result: Any = await client.call_tool("files_pay", {})
+            assert result.content[0].text == "paid"
+        assert "unknown tool" in await refused(client.call_tool("files_none", {}))
+    [said] = [text for text in caplog.messages if "audit log" in text]
+    assert "the audit log /dev/full cannot be written: No space left on device" in said

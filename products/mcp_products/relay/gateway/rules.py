@@ -124,6 +124,7 @@ class AuditLog:
         """
         self.path = path
         self._file: TextIO | None = None
+        self._is_failing = False
         if path is not None:
             try:
                 self._file = os.fdopen(os.open(path, _APPENDING, _MODE), "a", encoding="utf-8", newline="\n")
@@ -132,13 +133,24 @@ class AuditLog:
                 raise LocalError(f"the audit log {path} cannot be written: {error.strerror}") from None
 
     def write(self, *, seconds: float, name: str, user: str, **fields: Any) -> None:
-        """Write a line: the server, what was called, the user, the outcome, and the seconds that it took."""
+        """Write a line: the server, what was called, the user, the outcome, and the seconds that it took.
+
+        A file that cannot be written, as on a full disk, is an error in the log, once: what was called has run already.
+        """
         fields = {**fields, "name": shortened(name), "user": shortened(user, _MAX_USER)}
         _audit_log_log.info("%s %r of %r: %s", fields["kind"], fields["name"], fields["upstream"], fields["outcome"])
         if self._file is not None:
             now = datetime.fromtimestamp(clocks.wall(), UTC)
             line = {"time": now.isoformat(), **fields, "seconds": round(seconds, 6)}
-            print(json.dumps(line), file=self._file, flush=True)
+            try:
+                print(json.dumps(line), file=self._file, flush=True)
+            except OSError as error:
+                if not self._is_failing:
+                    text = "the audit log %s cannot be written: %s; calls go on, and only this logger has them"
+                    _audit_log_log.error(text, self.path, error.strerror)
+                self._is_failing = True
+            else:
+                self._is_failing = False
 
     def close(self) -> None:
         """Close the file."""

@@ -82,6 +82,22 @@ def manifest_in(bundle: Path) -> dict[str, Any]:
     return document
 
 
+@pytest.mark.skipif(os.name == "nt", reason="links of POSIX systems")
+def test_a_bundle_is_not_written_through_a_link(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    answered = {"server": {"serverInfo": {"name": "shop", "version": "1.0.0"}}, "tools": [], "prompts": []}
+    monkeypatch.setattr("mcp_codegen.cli.apps.pack.probe_json", lambda *_: answered)
+    monkeypatch.chdir(folder)
+    hook, bundle = folder / "hook", folder / "shop-1.2.0.mcpb"
+    bundle.symlink_to(hook)
+    refused = CliRunner().invoke(authors, ["pack", "server.py"])
+    assert refused.exit_code == 2 and "is a link to" in refused.output, refused.output
+    assert not hook.exists()
+    bundle.unlink()
+    bundle.write_bytes(b"an older one")
+    assert CliRunner().invoke(authors, ["pack", "server.py"]).exit_code == 0
+    assert zipfile.is_zipfile(bundle) and not [*folder.glob("*.tmp")]
+
+
 @pytest.mark.long
 def test_a_bundle_has_the_source_and_what_the_running_server_says(folder: Path) -> None:
     bundle = packed(folder)

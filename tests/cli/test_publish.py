@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -125,6 +126,26 @@ def test_without_an_option_it_is_printed_and_nothing_is_written(folder: Path, an
     assert json.loads(result.output)["name"] == NAME
     assert not (folder / "server.json").exists()
     assert (folder / "README.md").read_text() == "# Shop\n"
+
+
+@pytest.mark.skipif(os.name == "nt", reason="links of POSIX systems")
+@pytest.mark.parametrize("name", ["server.json", "README.md"])
+def test_a_link_in_the_place_of_a_file_is_refused_and_nothing_is_written(
+    name: str, folder: Path, answered: None
+) -> None:
+    hook, before = folder / "hook", {"server.json": "{}\n", "README.md": "# Shop\n"}
+    hook.write_text(before[name])
+    (folder / name).unlink(missing_ok=True)
+    (folder / name).symlink_to(hook)
+    refused = publish("--write")
+    assert refused.exit_code == 2 and "is a link to" in refused.output, refused.output
+    assert hook.read_text() == before[name]
+    assert not (folder / "server.json").is_file() or name == "server.json"
+    (folder / name).unlink()
+    hook.rename(folder / name)
+    written = publish("--write")
+    assert written.exit_code == 0, written.output
+    assert {file.name for file in folder.iterdir()} == {"server.json", "README.md", "pyproject.toml", "shop"}
 
 
 def test_drift_is_reported_with_what_to_do_and_write_ends_it(folder: Path, answered: None) -> None:

@@ -9,7 +9,7 @@ from typing import Final
 import click
 
 from ...errors import CodegenError, is_object
-from ...output import plain
+from ...output import plain, refuse_links, staged_file
 from ...servers.bundle import (
     archive,
     files_of,
@@ -103,7 +103,8 @@ def pack(
         click.echo("\n".join(plain(name) for name in sorted(files)))
         return
     data = archive(files)
-    bundle.write_bytes(data)
+    refuse_links(bundle)
+    staged_file(bundle, data).replace(bundle)
     click.echo(
         f"{bundle}: {len(files)} files, {len(data):,} bytes; open it with Claude Desktop, or read it with unzip -l"
     )

@@ -10,7 +10,7 @@ from typing import Final
 import click
 
 from ...errors import CodegenError, JsonObject, is_object
-from ...output import plain
+from ...output import plain, refuse_links, write_files
 from ...servers.bundle import files_of, project_of, variables_read
 from ...servers.contract import server_identity
 from ...servers.hosts.environment import variables_of
@@ -87,13 +87,16 @@ def publish(
     if not write:
         click.echo(plain(text), nl=False)
         return
-    (root / _FILE).write_text(text, encoding="utf-8")
-    click.echo(f"written: {root / _FILE}")
+    files = {root / _FILE: text}
     if readme is not None and project.readme is not None:
         if (owned := with_owner(project.readme, str(wanted["name"]))) != project.readme:
-            readme.write_text(owned, encoding="utf-8")
-            click.echo(f"written: {readme}, the line mcp-name: {wanted['name']}")
+            files[readme] = owned
             project = replace(project, readme=owned)
+    refuse_links(*files)
+    write_files(files)
+    click.echo(f"written: {root / _FILE}")
+    if readme in files:
+        click.echo(f"written: {readme}, the line mcp-name: {wanted['name']}")
     for problem in project_problems(project, wanted):
         click.echo(f"before the release: {plain(problem)}", err=True)
 

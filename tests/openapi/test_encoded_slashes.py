@@ -92,6 +92,12 @@ def test_a_parameter_that_there_is_not_is_refused(slashes: Any) -> None:
         app_of(gitlab(), encoded_slashes=slashes)
 
 
+@pytest.mark.parametrize("names", [{"id"}, ["getProject"], "id", 1])
+def test_names_without_their_operation_are_refused(names: Any) -> None:
+    with pytest.raises(TypeError, match=r"encoded_slashes=.* must be a dict, such as \{'getProject'"):
+        app_of(gitlab(), encoded_slashes=names)
+
+
 def test_one_string_is_no_set_of_names() -> None:
     with pytest.raises(TypeError, match="encoded_slashes"):
         app_of(gitlab(), encoded_slashes={"getProject": "id"})

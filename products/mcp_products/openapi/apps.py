@@ -112,6 +112,9 @@ def add_operations(
     converter = SchemaConverter(document)
     names: set[str] = set()
     slashes: dict[str, frozenset[str]] = {}
+    given: Any = encoded_slashes or {}
+    if not isinstance(given, Mapping):  # pyright: ignore[reportUnnecessaryIsInstance]
+        raise TypeError(f"from_openapi(): encoded_slashes={given!r} must be a dict, such as {{'getProject': {{'id'}}}}")
     for key, parameters in (encoded_slashes or {}).items():
         slashes[key] = text_set("from_openapi()", "encoded_slashes", parameters)
     unused = {(key, name) for key, names in slashes.items() for name in names}

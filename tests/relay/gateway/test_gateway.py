@@ -9,9 +9,10 @@ import sys
 from pathlib import Path
 from typing import Any
 
+import httpx2
 import pytest
 from support.clients import connect
-from support.feature_cells.bridge.bridge_processes import with_our_packages
+from support.feature_cells.bridge.bridge_processes import listening, with_our_packages
 from support.feature_cells.cells import PYTHON_1, PYTHON_2
 from support.feature_cells.uses import run_driver
 from support.processes import kill
@@ -194,6 +195,22 @@ async def test_a_server_that_cannot_be_reached_is_left_out_and_makes_the_gateway
         assert "files_read" in await names(client)
         assert "exit code 3" in await refused(client.call_tool("broken_x", {}))
         assert gateway.health() == {"status": "degraded", "upstreams": {"files": "ok", "broken": "failed"}}
+
+
+@pytest.mark.long
+async def test_a_probe_of_a_gateway_does_not_see_that_a_server_has_failed(tmp_path: Path) -> None:
+    file = tmp_path / "gateway.toml"
+    paths = 'health = "/health"\nlive = "/healthz"\nready = "/readyz"\n'
+    file.write_text(f"[gateway]\n{paths}[upstreams.broken]\ncommand = 'no-such-program'\n", encoding="utf-8")
+    command = [sys.executable, "-m", "mcp_products.relay.gateway", "--http", "127.0.0.1:0", str(file)]
+    url = listening(with_our_packages(*command))
+    async with connect(f"{url}/mcp") as client:
+        assert await names(client) == set()
+        assert "cannot be started" in await refused(client.call_tool("broken_x", {}))
+    async with httpx2.AsyncClient(base_url=url) as web:
+        health = await web.get("/health")
+        assert (health.status_code, health.json()) == (200, {"status": "degraded", "upstreams": {"broken": "failed"}})
+        assert [(await web.get(path)).status_code for path in ("/healthz", "/readyz")] == [200, 200]
 
 
 WRONG: list[tuple[dict[str, Any], str]] = [

@@ -136,6 +136,24 @@ async def test_a_request_that_a_server_never_answers_keeps_nobody_else_waiting(m
                     await requests[method]()
 
 
+@pytest.mark.parametrize("order", [("good", "bad"), ("bad", "good")], ids=["last", "first"])
+async def test_a_url_that_several_servers_may_have_waits_for_those_before_its_server_only(
+    order: tuple[str, ...],
+) -> None:
+    shown = "import sys; from mcp_generated import App; app = App('x'); "
+    shown += "app.add_resource('https://docs.example/one', lambda: 'one', name='one'); app.run()"
+    seconds = 1 if order[0] == "bad" else 1000
+    upstreams = {
+        "good": {"command": sys.executable, "args": ["-c", shown], "list_timeout": 100},
+        "bad": server("hangs", "resources/list", list_timeout=seconds),
+    }
+    gateway = Gateway({"upstreams": {name: upstreams[name] for name in order}})
+    async with connect(gateway.app) as client, asyncio.timeout(110):
+        for _ in range(2):
+            read = await client.read_resource("https://docs.example/one")
+            assert read.contents[0].text == "one"  # type: ignore[union-attr]
+
+
 @pytest.mark.long
 async def test_a_storm_of_changes_is_passed_on_as_few() -> None:
     gateway = Gateway({"upstreams": {"good": server("changes", "tools/list")}})

@@ -144,8 +144,16 @@ class GatewayProvider(Provider):
         owners = list(self._owners_of_uri(thing.id))
         if len(owners) < 2:
             return owners[0] if owners else None
-        has = await asyncio.gather(*(_has(upstream, ctx, thing.kind, inside) for upstream, inside in owners))
-        return next((owner for owner, is_listed in zip(owners, has, strict=True) if is_listed), None)
+        asked = [asyncio.ensure_future(_has(upstream, ctx, thing.kind, inside)) for upstream, inside in owners]
+        try:
+            for owner, has in zip(owners, asked, strict=True):
+                if await has:  # Those after it may never answer.
+                    return owner
+            return None
+        finally:
+            for has in asked:
+                has.cancel()
+            await asyncio.wait(asked)
 
     def _owners_of_uri(self, uri: str) -> Iterator[tuple[GatedUpstream, str]]:
         """Yield the server whose prefix a URI has; without one, all that may have it: https URLs have no prefix."""

@@ -6,6 +6,7 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
+from support.clients import connect
 from support.endpoints import ALL_REVISIONS, Rev, among
 
 from mcp_generated import App, Context, LocalError, Middleware, MiddlewareContext, ToolError
@@ -263,6 +264,24 @@ async def test_large_results_are_truncated(text: str) -> None:
 
 
 # ---- caching ---------------------------------------------------------------------------------------------------------
+
+
+async def test_each_app_has_cached_results_of_its_own_though_they_share_the_middleware() -> None:
+    cache = ResponseCachingMiddleware()
+
+    def app_of(name: str) -> App:
+        app = App(name, middleware=[cache])
+        app.add_tool(lambda: f"of {name}", name="whose")
+        app.add_resource("note://whose", lambda: f"of {name}", name="whose")
+        return app
+
+    apps = [app_of("one"), app_of("two")]
+    for app in (*apps, *apps):
+        async with connect(app) as client:
+            called: Any = await client.call_tool("whose", {})
+            read: Any = await client.read_resource("note://whose")
+            assert called.content[0].text == read.contents[0].text == f"of {app.name}"
+    assert (cache.hits, cache.misses) == (4, 4)
 
 
 async def test_results_are_cached_by_params_for_a_time() -> None:

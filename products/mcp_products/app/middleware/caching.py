@@ -91,7 +91,7 @@ class ResponseCachingMiddleware(Middleware):
         self.max_items = max_items
         self._clock = clock or clocks.monotonic
         self._results: OrderedDict[bytes, tuple[float, Any]] = OrderedDict()
-        self._watched: set[int] = set()
+        self._watched: dict[int, Any] = {}  # By their `id`, which no other app gets meanwhile.
         self.hits = 0
         """How many results came from the cache."""
         self.misses = 0
@@ -126,7 +126,7 @@ class ResponseCachingMiddleware(Middleware):
 
     def _watch(self, app: Any) -> None:
         if app is not None and id(app) not in self._watched:
-            self._watched.add(id(app))
+            self._watched[id(app)] = app
             app.on_change.append(self.clear)
 
 
@@ -149,9 +149,10 @@ def _is_cacheable(context: MiddlewareContext, settings: CacheSettings) -> bool:
 
 
 def _key(context: MiddlewareContext) -> bytes:
-    """Return the key of a request: what its token allows, its method, its params without `_meta`, and the version."""
+    """Return the key of a request: its app, what its token allows, its method, its params without `_meta`, and the
+    version."""
     ctx = context.ctx
     rights = "" if ctx.user is None else ctx.user.rights_key
     params = context.message.model_dump()
     params.pop("_meta", None)
-    return sha256(to_json([rights, context.name, params, requested_version(context.message)])).digest()
+    return sha256(to_json([id(context.app), rights, context.name, params, requested_version(context.message)])).digest()

@@ -42,6 +42,8 @@ COMPAT = "products/mcp_products/compat"
 CODE_MODE = "products/mcp_products/code_mode"
 # `mount` refuses limits that would not hold, which took ten.
 # A Redis Cluster as a store took two files and 310 lines of products, and three classes of channels.
+# To notice a deleted file of an authorization server took 36 lines of products; answers with a full audit log,
+# URLs that several servers may have, functions that choose by their first argument and forms of settings took 35.
 # `tenant=` of an app and the admission of tasks took 11 lines of products.
 # tenants has one: limits, and records of use for billing, which only an extra installs.
 TENANTS = "products/mcp_products/tenants"
@@ -61,7 +63,7 @@ MAX_CODE_LINES = {
     TENANTS: 900,
     CODE_MODE: 600,
     "runtime": 12_000,
-    "products": 36_850,
+    "products": 36_900,
     LINT: 2_550,
     CARDS: 300,
     COMPAT: 5_380,

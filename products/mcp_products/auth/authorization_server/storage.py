@@ -125,7 +125,9 @@ class SQLiteStorage:
         """
         self._lock = threading.Lock()
         self._path = None if str(path) == ":memory:" else path
-        self._connection, self._file = self._open()
+        connection, file = self._open()
+        self._connection = connection
+        self._file = file
 
     def _open(self) -> tuple[sqlite3.Connection, object]:
         """Return a connection to the file that has the name now, and what identifies the file."""
@@ -146,7 +148,8 @@ class SQLiteStorage:
     def close(self) -> None:
         """Close the file."""
         with self._lock:
-            self._path = self._file = None
+            self._path = None
+            self._file = None
             self._connection.close()
 
     async def add_client(self, client: OAuthClient, max_clients: int, since: float) -> bool:
@@ -229,9 +232,10 @@ class SQLiteStorage:
         """Use the file that has the name, as other processes do: what is open may be deleted or replaced."""
         if _identity_of(self._path) == self._file:
             return
-        before = self._connection
-        self._connection, self._file = self._open()
-        before.close()
+        connection, file = self._open()
+        self._connection.close()
+        self._connection = connection
+        self._file = file
         _log.warning("%s: the file was deleted or replaced, and is opened anew; people sign in again", self._path)
 
     def _insert(self, secrets: Sequence[StoredSecret]) -> None:

@@ -281,10 +281,13 @@ def identity(path):
     with suppress(OSError):
         status = os.lstat(path)
         return [status.st_dev, status.st_ino]
-def writable(function, path, _):
-    with suppress(OSError):
-        os.chmod(os.path.dirname(path), 0o700)
-        function(path)
+def remove(folder):
+    def writable(function, path, _):
+        if path != folder:  # What is around the folder keeps its mode.
+            with suppress(OSError):
+                os.chmod(os.path.dirname(path), 0o700)
+                function(path)
+    shutil.rmtree(folder, onerror=writable)
 received = b""
 with suppress(BaseException):
     received = sys.stdin.buffer.read()
@@ -301,7 +304,7 @@ for staged, old, folder, before in swaps:
                 os.rename(place, folder)
 for staged, old, folder, before in swaps:
     for leftover in (staged, old, staged + ".new"):
-        shutil.rmtree(leftover, onerror=writable)
+        remove(leftover)
 for parent in parents:
     with suppress(OSError):
         os.rmdir(parent)

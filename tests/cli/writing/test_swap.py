@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import random
 import signal
+import stat
 import subprocess
 import sys
 from collections.abc import Callable
@@ -59,6 +60,17 @@ def test_the_new_files_and_those_of_the_user_are_there(folder: Path) -> None:
     assert len(write_folder(folder, new_files(folder))) == COUNT
     assert contents(folder) == NEW | {"mine.txt": "mine"} and is_whole(folder)
     assert write_folder(folder, new_files(folder)) == []
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="modes are of POSIX")
+@pytest.mark.parametrize("mode", [0o755, 0o1777, 0o2770], ids=oct)
+def test_the_folder_around_it_keeps_its_mode(folder: Path, mode: int) -> None:
+    folder.parent.chmod(mode)
+    (folder / "part0").chmod(0o555)  # What is in it can only be removed when that is changed.
+    for files in (new_files(folder), {folder.parent / "other" / "a.txt": "new"}):
+        write_folder(next(iter(files)).parent if len(files) == 1 else folder, files)
+        assert stat.S_IMODE(folder.parent.stat().st_mode) == mode
+    assert sorted(path.name for path in folder.parent.iterdir()) == ["other", folder.name]
 
 
 def test_a_new_folder_is_written_with_its_parents(tmp_path: Path) -> None:

@@ -103,11 +103,15 @@ def pack(
         click.echo("\n".join(plain(name) for name in sorted(files)))
         return
     data = archive(files)
-    refuse_links(bundle)
-    staged_file(bundle, data).replace(bundle)
+    _replace(bundle, data)
     click.echo(
         f"{bundle}: {len(files)} files, {len(data):,} bytes; open it with Claude Desktop, or read it with unzip -l"
     )
+
+
+def _replace(bundle: Path, data: bytes) -> None:
+    refuse_links(bundle)
+    staged_file(bundle, data).replace(bundle)
 
 
 def _report(bundle: str, problems: list[str]) -> None:

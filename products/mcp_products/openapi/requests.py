@@ -429,10 +429,8 @@ def read_response(response: Any) -> tuple[str, Any]:
         try:
             value = response.json()
             from_json(to_json([[[[[[value]]]]]]))  # As deep as in a message.
-        except (
-            ValueError,
-            RecursionError,
-        ):  # It cannot be read, or not be sent: the request was carried out all the same.
+        except (ValueError, RecursionError):
+            # It cannot be read, or not be sent: the request was carried out all the same.
             return "text", response.text
         return "json", value
     if not response.content or content_type.startswith(_TEXT_TYPES) or "+xml" in content_type:

@@ -17,6 +17,18 @@ _ICACLS_SECONDS: Final = 60.0
 _NTFS: Final = "choose a path on an NTFS disk of this machine"
 
 
+Identity = tuple[int, int]  # What identifies a file, whatever its name.
+
+
+def identity_of(path: str | Path) -> Identity | None:
+    """Return what identifies a file; None if there is none of this name."""
+    try:
+        status = os.stat(path)
+    except OSError:
+        return None
+    return status.st_dev, status.st_ino
+
+
 def create_private_file(path: str | Path) -> bool:
     """Create a file unless it exists, and let only its owner read and change it; return True if it is new. Raises
     LocalError for a link, and FileNotFoundError if it is deleted meanwhile.

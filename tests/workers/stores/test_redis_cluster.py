@@ -6,10 +6,10 @@ import asyncio
 from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
 from itertools import cycle
-from pathlib import Path
 from typing import Any
 
 import pytest
+from support.clock import LoopClock
 from support.endpoints import HANDSHAKE
 from support.processes import free_port
 from support.stores.clusters import Cluster, redis_cluster
@@ -122,6 +122,31 @@ async def test_who_receives_is_told_that_messages_may_be_lost(cluster: Cluster) 
         async with asyncio.timeout(20 * PATIENCE):
             while got[-1:] != [b"again"]:
                 await asyncio.sleep(0.01)
+
+
+async def test_messages_arrive_after_primary_and_replica_have_changed_places(cluster: Cluster) -> None:
+    """The former primary goes on, as a replica: its connection is closed by the store and not by the node."""
+    async with opened(cluster) as (one, other):
+        names = [f"n{number}" for number in range(30)]
+        got: dict[str, list[bytes]] = {name: [] for name in names}
+        for name in names:
+            await other.subscribe(name, got[name].append)
+        before = cluster.primaries()
+        for replica in cluster.ports:
+            if replica not in before:
+                cluster.run(replica, "CLUSTER FAILOVER")
+        async with asyncio.timeout(60 * PATIENCE):
+            while {*before} & {*cluster.primaries()}:
+                await asyncio.sleep(0.05)
+        retrying = RetryingStore(one, 30 * PATIENCE)
+        async with asyncio.timeout(60 * PATIENCE):
+            while not all(b"m" in messages for messages in got.values()):
+                for name in names:
+                    await retrying.put(name, b"1", LONG)
+                    await RetryingStore(other, 30 * PATIENCE).get(name)  # It learns where the slots are.
+                    await retrying.publish(name, b"m")
+        assert all(b"" in messages for messages in got.values()), "nobody was told that messages may be lost"
+        await asyncio.to_thread(cluster.wait_until_well)
 
 
 async def test_a_replica_takes_over_and_the_other_nodes_go_on_meanwhile(cluster: Cluster) -> None:
@@ -253,35 +278,72 @@ async def test_a_cluster_that_is_not_there_is_unavailable_with_its_reason() -> N
     await store.close()
 
 
-async def test_a_version_of_redis_py_without_connections_is_refused(tmp_path: Path) -> None:
-    class Node:
-        host, port = "127.0.0.1", 1
-        connection_kwargs: dict[str, Any] = {}
+class Node:
+    """A node as a version of redis-py has it whose connections give nothing away."""
 
-        class connection_class:
-            def __init__(self, **settings: Any) -> None:
-                pass
+    host = "127.0.0.1"
+    connection_kwargs: dict[str, Any] = {}
 
-            async def connect(self) -> None:
-                pass
+    def __init__(self, port: int) -> None:
+        self.port = port
 
-            async def disconnect(self, nowait: bool) -> None:
-                pass
-
-    class Client:
-        nodes_manager: Any
-
-        def __init__(self) -> None:
-            self.nodes_manager = self
-            self.slots_cache = {slot: [Node()] for slot in range(16_384)}
-
-        async def aclose(self) -> None:
+    class connection_class:
+        def __init__(self, **settings: Any) -> None:
             pass
 
-        async def initialize(self) -> None:
+        async def connect(self) -> None:
             pass
 
+        async def disconnect(self, nowait: bool) -> None:
+            pass
+
+
+class Client:
+    """A client of a cluster whose slots are all at one node."""
+
+    nodes_manager: Any
+
+    def __init__(self) -> None:
+        self.nodes_manager = self
+        self.learned = 0
+        self.move(1)
+
+    def move(self, port: int) -> None:
+        self.slots_cache = {slot: [Node(port)] for slot in range(16_384)}
+
+    async def aclose(self) -> None:
+        pass
+
+    async def initialize(self) -> None:
+        self.learned += 1
+
+
+async def test_a_version_of_redis_py_without_connections_is_refused() -> None:
     pipes = ClusterPipes(Client(), [])
     with pytest.raises(LocalError, match=r"a cluster needs redis-py 5\.2 to 8\.1"):
         await pipes.add(("GET", "a"))
+    await pipes.close()
+
+
+async def test_subscriptions_at_a_node_without_slots_are_lost_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Until its connection has ended, it refuses commands: who pings it would end with it."""
+    lost: list[Any] = []
+
+    class Listener:
+        def pushed(self, pipe: Any, message: Any) -> None:
+            raise AssertionError("no node sends anything")
+
+        def lost(self, pipe: Any) -> None:
+            lost.append(pipe)
+
+    clock, client = LoopClock(), Client()
+    pipes = ClusterPipes(client, [])
+    pipes.listener = Listener()
+    for port, times in ((1, 1), (2, 2)):
+        client.move(port)
+        clock.forward(10)  # The slots may be asked for again.
+        while client.learned < times:
+            with pytest.raises(LocalError):
+                await pipes.add(("GET", "a"))
+    assert len(lost) == 1
     await pipes.close()

@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import json
 import logging
-import os
 import sqlite3
 import threading
 from collections.abc import Callable, Sequence
@@ -14,7 +13,7 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any, Final, Protocol, TypeVar
 
-from mcp_products.platforms.private_files import create_private_file, restrict_database
+from mcp_products.platforms.private_files import create_private_file, identity_of, restrict_database
 from mcp_runtime.errors import LocalError
 
 from .models import ClientOrigin, OAuthClient, SecretKind, StoredGrant, StoredSecret
@@ -135,7 +134,8 @@ class SQLiteStorage:
         if self._path is not None:
             # Created here, because SQLite would create it with permissions that let others read it.
             create_private_file(path)
-        file = _identity_of(self._path)  # A file that takes its place from here on is noticed with the next use.
+        # A file that takes its place from here on is noticed with the next use.
+        file = None if self._path is None else identity_of(self._path)
         connection = sqlite3.connect(path, timeout=_BUSY_SECONDS, isolation_level=None, check_same_thread=False)
         try:
             _create_tables(connection, path)
@@ -230,7 +230,7 @@ class SQLiteStorage:
 
     def _look_at_file(self) -> None:
         """Use the file that has the name, as other processes do: what is open may be deleted or replaced."""
-        if _identity_of(self._path) == self._file:
+        if self._path is None or identity_of(self._path) == self._file:
             return
         connection, file = self._open()
         self._connection.close()
@@ -276,15 +276,6 @@ class SQLiteStorage:
                 return result
 
         return await asyncio.to_thread(transaction)
-
-
-def _identity_of(path: str | Path | None) -> object:
-    """Return what identifies a file, whatever its name; None if there is none of this name."""
-    try:
-        status = os.stat(path) if path is not None else None
-    except OSError:
-        return None
-    return status and (status.st_dev, status.st_ino)
 
 
 def _create_tables(connection: sqlite3.Connection, path: str | Path) -> None:

@@ -47,7 +47,7 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--allow-host", action="append", dest="hosts", help="a value of the Host header to accept")
     parser.add_argument("--allow-origin", action="append", dest="origins", help="an origin of web pages to accept")
     parser.add_argument("--workers", type=int, default=1, help="processes that serve over HTTP")
-    parser.add_argument("--store", help="what workers share: sqlite:///FILE or redis://HOST")
+    parser.add_argument("--store", help="what workers share: sqlite:///FILE, redis://HOST or redis+cluster://HOST")
     parser.add_argument("--max-bytes", type=int, help="bytes of one message of a client; by default 8 MiB")
     parser.add_argument("--check", action="store_true", help="read the file, and exit")
     parser.add_argument("--lock", action="store_true", help="write the lock of the definitions, and exit")

@@ -261,6 +261,7 @@ class ClusterPipes:
         for address in [address for address in self._pipes if used and address not in used]:
             pipe = self._pipes.pop(address)
             self._changed.discard(pipe)
+            self.lost(pipe)  # Now: until it is closed, it takes no command of who pings or subscribes.
             self._closing.add(closing := asyncio.get_running_loop().create_task(pipe.close()))
             closing.add_done_callback(self._closing.discard)
 

@@ -15,7 +15,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any, Final, TypeVar
 
-from mcp_products.platforms.private_files import create_private_file, restrict_database
+from mcp_products.platforms.private_files import Identity, create_private_file, identity_of, restrict_database
 from mcp_runtime.aio import clock, forks
 from mcp_runtime.errors import LocalError
 from mcp_runtime.stores import (
@@ -30,7 +30,7 @@ from mcp_runtime.stores import (
 )
 
 from .batches import CommandBatches
-from .tracked_records import CHANGES, Identity, UnchangedRecords, identity_of
+from .tracked_records import CHANGES, UnchangedRecords
 
 # The file of a store in SQLite: its tables, and how it is opened.
 

@@ -16,7 +16,7 @@ from typing import Any, Final, NamedTuple
 from zlib import crc32
 
 from mcp_products.common.caches import BoundedCache
-from mcp_products.platforms.private_files import create_private_file
+from mcp_products.platforms.private_files import Identity, create_private_file, identity_of
 from mcp_runtime.aio import clock
 
 # Records in the file of a store in SQLite that need not be read again while no process changes them.
@@ -28,17 +28,6 @@ _SELECT: Final = "SELECT value, expires FROM records WHERE key = ? AND expires >
 
 
 CHANGES: Final = "-changes"  # What the name of the file with the counters has after that of the store.
-
-Identity = tuple[int, int]  # What identifies a file, whatever its name.
-
-
-def identity_of(path: str | Path) -> Identity | None:
-    """Return what identifies a file; None if there is none of this name."""
-    try:
-        status = os.stat(path)
-    except OSError:
-        return None
-    return status.st_dev, status.st_ino
 
 
 class _Record(NamedTuple):

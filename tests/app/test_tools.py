@@ -6,6 +6,7 @@ import base64
 import json
 import logging
 import threading
+from importlib import import_module
 from typing import Any
 
 import pytest
@@ -74,6 +75,16 @@ async def test_a_tool_says_its_title_annotations_icons_and_limits() -> None:
     )
     latitude = {"type": "number", "minimum": -90, "maximum": 90, "description": "In degrees."}
     assert listed["inputSchema"]["properties"] == {"latitude": latitude}
+
+
+@pytest.mark.parametrize("module", ["v2025_11_25.types", "v2026_07_28.types", "compat.types"])
+async def test_annotations_may_be_those_of_any_version_and_of_compat(module: str) -> None:
+    annotations = import_module(f"mcp_generated.{module}").ToolAnnotations(title="Forecast", read_only_hint=True)
+    app = App("weather")
+    app.add_tool(lambda: "sun", "sun", annotations=annotations)
+    async with connect(app) as client:
+        [listed] = (await client.list_tools()).tools
+    assert listed.to_dict()["annotations"] == {"title": "Forecast", "readOnlyHint": True}
 
 
 async def test_an_injected_context_is_not_an_argument() -> None:

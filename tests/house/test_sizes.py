@@ -33,6 +33,7 @@ MIGRATE = "codegen/mcp_codegen/migrate"
 # A standard error that nobody reads on Windows took 15 lines of products; the event loop there that listens on after a
 # reset took 33 in a file, and 6 for programs of other protocols.
 # To answer in the words of its originals took 280 lines of compat, with their descriptions, titles and capabilities.
+# What FastMCP puts into lists and results, and the tools that its programs make, took 75.
 # compat has a row of its own: it grows with the names that programs import, and no other product imports it.
 COMPAT = "products/mcp_products/compat"
 # To notice each part of a SQLite file that is deleted, by which calls hung, took 60 lines of products;
@@ -66,7 +67,7 @@ MAX_CODE_LINES = {
     "products": 36_900,
     LINT: 2_550,
     CARDS: 300,
-    COMPAT: 5_380,
+    COMPAT: 5_455,
     "codegen": 18_360,
     MIGRATE: 1_900,
 }

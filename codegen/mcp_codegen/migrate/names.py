@@ -49,6 +49,7 @@ class Names:
         found = _Spelled(packages)
         wrapper.module.visit(found)
         self.used = found.names
+        self.called = found.called
         self._bound = found.bound  # Scopes cost much: only these names can be of an SDK.
         wrapper.module.visit(_Variables(self))
 
@@ -117,16 +118,21 @@ def _parts(node: cst.BaseExpression) -> Iterator[cst.BaseExpression]:
 
 
 class _Spelled(cst.CSTVisitor):
-    """Collects all names that stand in a module, and those that its import lines take from another SDK."""
+    """Collects all names of a module, those that it calls, and those that its import lines take from another SDK."""
 
     def __init__(self, packages: Sequence[str]) -> None:
         super().__init__()
         self._packages = packages
         self.names: set[str] = set()
+        self.called: set[str] = set()
         self.bound: set[str] = set()
 
     def visit_Name(self, node: cst.Name) -> None:
         self.names.add(node.value)
+
+    def visit_Call(self, node: cst.Call) -> None:
+        if isinstance(node.func, cst.Name):
+            self.called.add(node.func.value)
 
     def visit_Attribute(self, node: cst.Attribute) -> bool:
         node.value.visit(self)

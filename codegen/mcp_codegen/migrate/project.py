@@ -29,6 +29,7 @@ _V2: Final = re.compile(r"(?:>=|==|~=|\^|>)\s*2\b")
 _UNSTRUCTURED: Final = re.compile(
     r"(?m)\bmcp(?:\[[^\]]*\])?\"?\s*[=:]?\s*\"?(?:==\s*1\.\d\b|~=\s*1\.\d\.\d|[<>=~!^][^\"'\n#;]*<\s*1\.(?:\d|10)\b)"
 )
+_FASTMCP_2: Final = re.compile(r"(?m)\bfastmcp(?:\[[^\]]*\])?\"?\s*[=:]?\s*\"?(?:(?:>=|==|~=|\^|>)\s*2\b|<\s*3\b)")
 _FASTMCP_OF_V2: Final = re.compile(r"(?:>=|==|~=|\^|>)\s*4\b")
 
 
@@ -45,7 +46,8 @@ class Project:
         self.sources = [file for file in files if file.suffix in (".py", ".pyi")]
         self.others = [file for file in files if is_known(file)]
         self.form: Form = self._form()
-        self._is_unstructured = any(_UNSTRUCTURED.search(text) for text in self._requirements())
+        older = {"unstructured": _UNSTRUCTURED, "fastmcp_2": _FASTMCP_2}
+        self._older = [name for name, old in older.items() if any(map(old.search, self._requirements()))]
 
     def edited(self) -> list[Edited]:
         """Return every file that was read, with its changes."""
@@ -92,7 +94,7 @@ class Project:
         try:
             after, changes = migrated(
                 data,
-                lambda wrapper: SourceEdit(wrapper, tables(), self.form, self.goal, known, self._is_unstructured),
+                lambda wrapper: SourceEdit(wrapper, tables(), self.form, self.goal, known, self._older),
             )
         except cst.ParserSyntaxError as error:
             edited.error = (

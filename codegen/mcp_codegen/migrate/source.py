@@ -35,7 +35,7 @@ class SourceEdit(cst.CSTTransformer):
         form: Form,
         goal: Goal,
         known: Mapping[str, str],
-        is_unstructured: bool = False,
+        older: Sequence[str] = (),
     ) -> None:
         """Prepare the changes of a module.
 
@@ -45,13 +45,13 @@ class SourceEdit(cst.CSTTransformer):
             form: The major version of the SDK that it was written for.
             goal: What it becomes.
             known: Kinds of names that it imports from other modules of the project.
-            is_unstructured: Whether the SDK that it was written for has no structured content.
+            older: The tables of rules for what an older release of the SDK did otherwise.
         """
         super().__init__()
         self._tables = tables
         self._form: Form = form
         self._goal: Goal = goal
-        self._added = ("constructor", "unstructured") if is_unstructured else ("constructor",)
+        self._added = ("constructor", "native", *older)
         self.names = Names(wrapper, tables, known)
         self.changes: Counter[str] = Counter()
         self.marks: list[Mark] = []
@@ -61,6 +61,7 @@ class SourceEdit(cst.CSTTransformer):
         self.extra: dict[Place, str] = {}
         self._renamed: dict[str, str] = {}
         self._inner: set[cst.CSTNode] = set()
+        self._chained: set[cst.CSTNode] = set()  # `server.settings` of `server.settings.lifespan`, which a rule is for.
         self._handled: set[cst.CSTNode] = set()  # Strings of calls that are changed or marked there.
         self._awaited: set[cst.CSTNode] = set()
         self._handlers = 0
@@ -177,7 +178,7 @@ class SourceEdit(cst.CSTTransformer):
     def _chosen(self, place: Place, local: str) -> tuple[Place, str]:
         """Return the place of a name for the goal, and its local name: that of a native app where it is free."""
         native = self._tables.native(place, self._goal)
-        if native is None:
+        if native is None or (place.path in self._tables.made and local in self.names.called):
             return place, local
         if local == native.name or local != place.name.removeprefix("Standalone"):  # An alias of the author stays.
             return native, local
@@ -196,8 +197,21 @@ class SourceEdit(cst.CSTTransformer):
 
     def visit_Attribute(self, node: cst.Attribute) -> None:
         self._inner.add(node.value)
+        if self._chain(node) is not None:
+            self._chained.add(node.value)
+
+    def _chain(self, node: cst.Attribute) -> Rule | None:
+        """Return the rule for an attribute of an attribute, such as `settings.lifespan` of a server."""
+        if not isinstance(inner := node.value, cst.Attribute):
+            return None
+        name = f"{inner.attr.value}.{node.attr.value}"
+        return self._tables.find("attribute", self._form, self._goal, self.names.kind(inner.value), name)
 
     def leave_Attribute(self, original_node: cst.Attribute, updated_node: cst.Attribute) -> cst.BaseExpression:
+        if original_node in self._chained:
+            return updated_node
+        if (chain := self._chain(original_node)) is not None:
+            return self._chain_ruled(updated_node, chain)
         rule = self._tables.find(
             "attribute", self._form, self._goal, self.names.kind(original_node.value), original_node.attr.value
         )
@@ -268,6 +282,15 @@ class SourceEdit(cst.CSTTransformer):
         self.changes["attribute"] += 1
         return updated.with_changes(attr=cst.Name(rule.write))
 
+    def _chain_ruled(self, updated: cst.Attribute, rule: Rule) -> cst.BaseExpression:
+        self.changes["attribute"] += 1
+        if rule.wrap:
+            local = self._imported(Place(*rule.wrap.split(":")), "mcp")
+            return updated.with_changes(value=cst.Call(cst.Name(local), [cst.Arg(updated.value)]))
+        first, _, last = rule.write.partition(".")
+        inner = cst.ensure_type(updated.value, cst.Attribute).with_changes(attr=cst.Name(first))
+        return updated.with_changes(value=inner, attr=cst.Name(last))
+
     # ---- calls ------------------------------------------------------------------------------------------------------
 
     def visit_Call(self, node: cst.Call) -> None:
@@ -303,6 +326,10 @@ class SourceEdit(cst.CSTTransformer):
             if rule is not None and rule.unless not in keywords and not is_wrapped:
                 self.mark(original_node, rule.reason, rule.link)
         call = self._with_keywords(original_node, updated_node, on) if on else updated_node
+        if name == "getattr" and len(original_node.args) > 1:
+            asked = self._tables.find("getattr", self._form, self._goal, "", _text(original_node.args[1].value) or "")
+            if asked is not None:
+                self.mark(original_node, f"{_text(original_node.args[1].value)}: {asked.reason}", asked.link)
         if name in self._tables.strings:
             return self._with_paths(original_node, call)
         return self._looked_up(original_node, call, name) if name in self._tables.lookups else call
@@ -312,6 +339,10 @@ class SourceEdit(cst.CSTTransformer):
         text = _text(node.args[0].value) if node.args else None
         if text is None or not _PATH.fullmatch(text):
             return updated
+        if "." not in text and (replaced := self._tables.replaced.get(name)):
+            self.mark(node, f"it asked for the release of {text}: this is the release whose names are here", "strings")
+            self.changes["call"] += 1
+            return updated.with_changes(func=cst.Name(self._imported(Place(*replaced.split(":")), "mcp")))
         renamed = self._tables.renamed.get(name)
         first = updated.args[0].value
         if renamed is None or "." in text or not isinstance(first, cst.SimpleString):
@@ -348,6 +379,8 @@ class SourceEdit(cst.CSTTransformer):
             have = {argument.keyword.value for argument in kept if argument.keyword is not None}
             new = cst.ensure_type(cst.parse_expression(f"f({added.write})"), cst.Call).args
             missing = [item for item in new if item.keyword is not None and item.keyword.value not in have]
+            if added.reason and not new:
+                self.mark(node, added.reason, added.link)
             if missing:
                 self.changes["keyword"] += len(missing)
                 if added.reason:

@@ -67,7 +67,8 @@ class Tables:
     def __init__(self) -> None:
         """Read the tables. They belong to this package, so that an error in them is a defect."""
         rules = _read(Path(__file__).with_name("rules.toml"))
-        self._names: Mapping[str, Mapping[str, str]] = rules["names"]
+        self._names: Mapping[str, Mapping[str, Any]] = rules["names"]
+        self.made: frozenset[str] = frozenset(rules["names"]["made"]["paths"])
         self._rows: dict[Form, dict[str, dict[str, Place | None]]] = {}
         self._all: dict[Form, set[str]] = {}
         for form in _FORMS:
@@ -86,6 +87,7 @@ class Tables:
         self.strings: frozenset[str] = frozenset(rules["strings"]["functions"])
         self.lookups: frozenset[str] = frozenset(rules["strings"]["lookups"])
         self.renamed: Mapping[str, str] = rules["strings"]["renamed"]
+        self.replaced: Mapping[str, str] = rules["strings"]["replaced"]
         self.requirements: Mapping[str, Any] = rules["requirements"]
         self.types_of_v1: frozenset[str] = frozenset(rules["types_of_v1"]["names"].split())
         self.kinds: Mapping[str, str] = {path: kind for kind, paths in rules["kinds"].items() for path in paths.split()}

@@ -221,6 +221,9 @@ def to_wire(settings: Settings, description: str | None) -> dict[str, Any]:
 def to_definition(model: type[ModelT], properties: Mapping[str, Any], description: str) -> ModelT:
     """Return the definition of a tool, resource or prompt. Raises LocalError for a property that does not fit."""
     annotations = properties.get("annotations")
+    if is_model(annotations):  # Of any protocol version, and of `compat`.
+        annotations = annotations.model_dump(by_alias=True, exclude_none=True)
+        properties = {**properties, "annotations": annotations}
     if isinstance(annotations, Mapping):
         _check_annotations(model, cast("Mapping[str, Any]", annotations), description)
     check_definition(properties, description)

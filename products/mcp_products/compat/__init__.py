@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 from mcp_runtime._lazy import lazy_module
 
 if TYPE_CHECKING:
+    from .app import OfficialMiddleware as OfficialMiddleware
     from .app import RoleMessage as RoleMessage
     from .auth import JWT_BEARER_GRANT_TYPE as JWT_BEARER_GRANT_TYPE
     from .auth import AuthorizationCodeResult as AuthorizationCodeResult
@@ -72,6 +73,7 @@ if TYPE_CHECKING:
     from .names import NotificationOptions as NotificationOptions
     from .names import ReadResourceContents as ReadResourceContents
     from .names import get_display_name as get_display_name
+    from .names import sdk_version as sdk_version
     from .registered import returned_values as returned_values
     from .session_manager import StreamableHTTPSessionManager as StreamableHTTPSessionManager
     from .sessions.fastmcp_client import FastMCPClient as FastMCPClient
@@ -97,7 +99,7 @@ if TYPE_CHECKING:
 
 # The names of each module.
 _NAMES = {
-    "app": "RoleMessage",
+    "app": "OfficialMiddleware RoleMessage",
     "auth": (
         "AuthSettings AuthorizationCodeResult AuthorizationParams AuthorizeError ClientRegistrationOptions "
         "IdentityAssertionParams JWT_BEARER_GRANT_TYPE OAuthAuthorizationServerProvider OAuthClientInformationFull "
@@ -120,7 +122,7 @@ _NAMES = {
     ),
     "forms.errors": "McpError PromptError ResourceError ResourceNotFoundError UrlElicitationRequiredError",
     "http": "EventMessage StreamEventStore TransportSecuritySettings",
-    "names": "InitializationOptions NotificationOptions ReadResourceContents get_display_name",
+    "names": "InitializationOptions NotificationOptions ReadResourceContents get_display_name sdk_version",
     "registered": "returned_values",
     "session_manager": "StreamableHTTPSessionManager",
     "sessions.fastmcp_client": "FastMCPClient",

@@ -363,7 +363,6 @@ class OfficialAppMixin(FastMCPKeywords, OfficialMethods):
         if auth is None or name is None:
             return
         if self._checks is None:
-
             self._checks = ComponentChecks()
             parent: Any = super()
             parent.add_middleware(self._checks)

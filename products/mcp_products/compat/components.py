@@ -5,7 +5,7 @@ from __future__ import annotations
 import inspect
 import json
 from collections.abc import Callable, Collection, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from types import GenericAlias
 from typing import Annotated, Any, ClassVar, TypedDict, Unpack, cast, get_args, get_origin, get_type_hints
 
@@ -13,6 +13,7 @@ from pydantic import BaseModel, ConfigDict, Field, PydanticUserError, RootModel,
 from pydantic.json_schema import GenerateJsonSchema
 
 from mcp_products.app.resources import ResourceSource
+from mcp_products.app.tools import Tool as RegisteredTool
 from mcp_runtime.errors import JSONRPCError, ToolError
 
 from .forms.form import FORM
@@ -243,6 +244,25 @@ class Tool:
             "input_schema": self.parameters,
         }
         return call, {name: value for name, value in keywords.items() if value is not None}
+
+
+@dataclass(kw_only=True)
+class StandaloneToolObject(Tool):
+    """A function as a tool of FastMCP: what `@mcp.tool` makes of it."""
+
+    settings: dict[str, Any] = field(default_factory=dict[str, Any])
+    from_tool: ClassVar[Any] = RegisteredTool.from_tool
+
+    @classmethod
+    def from_function(cls, fn: Callable[..., Any], name: str | None = None, **settings: Any) -> StandaloneToolObject:  # type: ignore[override]
+        """Return the tool of a function; `settings` are those of `@mcp.tool`. Raises ValueError for a lambda without a
+        name."""
+        own = Tool.from_function(fn, name, description=settings.get("description"))
+        return cls(**vars(own), settings=settings)
+
+    def registered(self) -> tuple[Callable[..., Any], dict[str, Any]]:
+        """Return the function and the keywords of `FastMCP.add_tool`."""
+        return self.fn, self.settings
 
 
 class SourceKeywords(TypedDict, total=False):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from importlib import import_module
+from importlib import import_module, metadata
 from types import ModuleType
 from typing import Any, Final
 
@@ -178,3 +178,18 @@ def get_display_name(item: Any) -> str:
     if title is None and (annotations := getattr(item, "annotations", None)) is not None:
         title = getattr(annotations, "title", None)
     return str(item.name if title is None else title)
+
+
+_RELEASES: Final = {"fastmcp": "4.2.3", "mcp": "2.3.0", "mcp-types": "2.3.0"}
+_RELEASE_OF_V1: Final = "1.30.0"
+
+
+def sdk_version(distribution: str) -> str:
+    """Return the release of an SDK whose names are here, such as "4.2.3" of `fastmcp`; of others the installed version.
+
+    Raises PackageNotFoundError for another distribution that is not installed.
+    """
+    name = distribution.lower().replace("_", "-").removesuffix("-slim")
+    if name == "mcp" and FORM.is_v1:
+        return _RELEASE_OF_V1
+    return _RELEASES.get(name) or metadata.version(distribution)

@@ -14,6 +14,7 @@ from typing import Any, ClassVar, Final, get_args, get_origin
 
 from pydantic_core import ValidationError
 
+from mcp_products.app.components.functions import docstring_of
 from mcp_products.app.content import Audio, Image, json_text
 from mcp_products.app.results import Output
 from mcp_products.app.settings import ToolSettings
@@ -29,6 +30,18 @@ from .words import OFFICIAL, STANDALONE, Words
 
 log: Final = logging.getLogger("mcp_runtime.compat")
 _WORDS: Final = re.compile("[_-]")
+_WRAPPED_META: Final = {"fastmcp": {"wrap_result": True}}  # So clients of FastMCP know that a value is no object.
+
+# How FastMCP finds the sections of a docstring: headings of Google's style, underlined ones, and fields.
+_HEADING: Final = re.compile(r"(\w[\s\w-]*):(?:\s+\S.*)?\s*")
+_UNDERLINE: Final = re.compile(r"-{3,}\s*")
+_FIELD: Final = re.compile(r":(?:param|arg|type|returns?|rtype|raises?|var|key|except)\w*\b[^:]*:")
+_SECTIONS: Final = frozenset(
+    "args arguments params parameters raises raise exceptions returns return yields yield receives examples example"
+    " attributes functions methods classes modules warns warnings warning attention caution danger error hint important"
+    " note notes references see-also tip todo keyword-args keyword-arguments other-args other-arguments other-params"
+    " other-parameters".split()
+)
 
 
 class OfficialTool(Tool):
@@ -96,6 +109,10 @@ class StandaloneTool(OfficialTool):
         annotations = self._properties["annotations"]
         shown = annotations.get("title") if is_object(annotations) else getattr(annotations, "title", None)
         self._properties["title"] = self._properties.get("title") or shown or _WORDS.sub(" ", self.name).title()
+        if not arguments[0].get("description"):
+            self._properties["description"] = text_before_sections(docstring_of(function) or "") or None
+        meta: Mapping[str, Any] = self._properties.get("_meta") or {}
+        self._properties["_meta"] = {**meta, "fastmcp": {**meta.get("fastmcp", {}), "tags": sorted(self.tags)}}
         vars(self).pop("definition", None)
 
     def _declared_output(self, settings: ToolSettings) -> Output | None:
@@ -104,12 +121,41 @@ class StandaloneTool(OfficialTool):
             self._signature.returns = dict[get_args(returns) or (str, Any)]  # type: ignore[misc]
         return None if returns is NoneType else super()._declared_output(settings)
 
+    def _json_result(self, value: Any, constants: Any) -> PreSerialized | None:
+        written = super()._json_result(value, constants)
+        if written is not None and "structuredContent" in written.value:
+            written.value["_meta"] = dict(_WRAPPED_META)
+        return written
+
     def _result(self, value: Any) -> Any:
         result = super()._result(value)
+        if self._output is not None and self._output.schema.get("x-fastmcp-wrap-result"):
+            result.meta = self._t.CallToolResult(content=[], meta=_WRAPPED_META).meta
         if is_list(value) and value and all(isinstance(block, self._t.TextContent) for block in result.content):
             if not any(is_model(item) and isinstance(getattr(item, "type", None), str) for item in value):
                 result.content = [self._t.TextContent(text=json_text(value, None))]  # One block of all items.
         return result
+
+
+def text_before_sections(doc: str) -> str:
+    """Return the text of a docstring before its first section, as FastMCP does; all of it without sections."""
+    lines = doc.splitlines()
+    headings: dict[int, str] = {}
+    underlined: list[int] = []
+    is_code = False
+    for index, line in enumerate(lines):
+        above = lines[index - 1].strip() if index else ""
+        below = lines[index + 1] if index + 1 < len(lines) else ""
+        is_code ^= line.lstrip(" ").startswith("```")
+        if is_code or above:
+            continue
+        if (match := _HEADING.fullmatch(line)) and below.strip() and below.startswith(" "):
+            headings[index] = match[1].lower().replace(" ", "-")
+        if _UNDERLINE.fullmatch(below) and line.strip().lower().replace(" ", "-") in _SECTIONS:
+            underlined.append(index)
+    fields = [index for index, line in enumerate(lines) if _FIELD.match(line)]
+    found = list(headings) if not _SECTIONS.isdisjoint(headings.values()) else underlined or fields
+    return "\n".join(lines[: found[0]] if found else lines).strip()
 
 
 def reports_errors(function: Any, name: str | None, shows_exceptions: bool, words: Words = OFFICIAL) -> Any:

@@ -143,7 +143,6 @@ def test_strings_that_name_modules_change_or_get_a_mark(line: str, tmp_path: Pat
 @pytest.mark.parametrize(
     ("line", "after"),
     [
-        ("version('mcp')", "version('mcp-generated')"),
         ('find_spec("fastmcp")', 'find_spec("mcp_generated")'),
         ("importlib.metadata.distribution('fastmcp')", "importlib.metadata.distribution('mcp-generated')"),
     ],
@@ -154,6 +153,15 @@ def test_a_question_about_the_distribution_is_one_about_ours_and_gets_a_mark(
     text, reasons = migrated(tmp_path, V1 + line + "\n")
     assert text.splitlines()[-1] == after
     assert ["asked about the SDK" in reason for reason in reasons] == [True]
+
+
+@pytest.mark.parametrize("called", ["version", "importlib.metadata.version"])
+def test_a_question_about_the_release_of_an_sdk_is_one_about_its_names_here(called: str, tmp_path: Path) -> None:
+    text, reasons = migrated(tmp_path, f"import os\nassert int({called}('fastmcp')[0]) >= 4\n")
+    assert text == (
+        "import os\nfrom mcp_generated.compat import sdk_version\nassert int(sdk_version('fastmcp')[0]) >= 4\n"
+    )
+    assert ["the release whose names are here" in reason for reason in reasons] == [True]
 
 
 CALLED: Final = V1 + "m = FastMCP('x')\n\nasync def test():\n    print((await m.call_tool('x', {}))[0])\n"
@@ -201,6 +209,10 @@ def test_tools_of_a_release_before_structured_content_have_none(
 
 MARKED: Final = {
     "a name without a counterpart": ("from mcp.client.auth import PKCEParameters\n", "has no counterpart"),
+    "a private attribute by its name": (
+        "import mcp\ndef f(ctx):\n    return getattr(ctx, '_request_state', None)\n",
+        "which is not there",
+    ),
     "a private table": (V1 + "m = FastMCP('x')\nm._tool_manager\n", "private attribute"),
     "a context of a server": (V1 + "m = FastMCP('x')\nm.get_context()\n", "parameter of type Context"),
     "a keyword": (V1 + "m = FastMCP('x', auth_server_provider=1)\n", "AuthorizationServer"),
@@ -264,7 +276,7 @@ def test_a_native_app_has_the_defaults_of_the_sdk_written_out(tmp_path: Path) ->
         "@server.tool\nasync def price(item: str, ctx: Context) -> float:\n"
         "    print(ctx.app.name, ctx.state)\n    return 1.5\n"
     )
-    assert len(reasons) == 2
+    assert len(reasons) == 3
 
 
 def test_a_list_of_a_native_app_is_marked_and_that_of_compat_is_as_before(tmp_path: Path) -> None:
@@ -274,8 +286,19 @@ def test_a_list_of_a_native_app_is_marked_and_that_of_compat_is_as_before(tmp_pa
     assert "content block" not in str(migrated(tmp_path, source))
 
 
-def test_the_list_of_middleware_of_a_native_app_is_marked(tmp_path: Path) -> None:
-    source = V2 + "def add(m: MCPServer):\n    m.middleware.append(1)\n"
+@pytest.mark.parametrize("call", ["append(1)", "extend([1, 2])"])
+def test_middleware_that_is_added_to_a_native_app_is_called_as_before(call: str, tmp_path: Path) -> None:
+    source = V2 + f"def add(m: MCPServer):\n    m.middleware.{call}\n"
+    assert migrated(tmp_path, source, "app") == (
+        "from mcp_generated import App\nfrom mcp_generated.compat import OfficialMiddleware\n"
+        f"def add(m: App):\n    OfficialMiddleware(m.middleware).{call}\n",
+        [],
+    )
+    assert f"m.middleware.{call}" in migrated(tmp_path, source)[0]
+
+
+def test_other_uses_of_the_list_of_middleware_of_a_native_app_are_marked(tmp_path: Path) -> None:
+    source = V2 + "def count(m: MCPServer):\n    return len(m.middleware)\n"
     assert any("@app.middleware" in reason for reason in migrated(tmp_path, source, "app")[1])
     assert migrated(tmp_path, source)[1] == []
 
@@ -286,10 +309,51 @@ def test_subscriptions_of_a_native_app_are_left_out_with_a_mark(tmp_path: Path) 
     assert any("left out: an App declares" in reason for reason in reasons)
 
 
-def test_settings_of_a_native_app_are_marked_and_those_of_compat_are_as_before(tmp_path: Path) -> None:
+def test_settings_of_a_native_app_are_marked_but_for_its_lifespan(tmp_path: Path) -> None:
     source = V1 + "m = FastMCP('x')\nm.settings.lifespan(m)\n"
-    assert any("lifespan is not among them" in reason for reason in migrated(tmp_path, source, "app")[1])
+    text, reasons = migrated(tmp_path, source, "app")
+    assert text.splitlines()[-1] == "m.registry.lifespan(m)"
+    assert not any("settings" in reason for reason in reasons)
+    _, reasons = migrated(tmp_path, V1 + "m = FastMCP('x')\nm.settings.port\n", "app")
+    assert any("settings of an App" in reason for reason in reasons)
     assert migrated(tmp_path, source)[1] == []
+
+
+def test_a_context_that_a_test_makes_stays_that_of_compat(tmp_path: Path) -> None:
+    source = "from mcp.server.fastmcp import Context, FastMCP\n"
+    assert migrated(tmp_path, source + "Context()\n", "app")[0] == (
+        "from mcp_generated.compat import Context\nfrom mcp_generated import App\nContext()\n"
+    )
+    assert migrated(tmp_path, source, "app")[0] == "from mcp_generated import Context, App\n"
+
+
+def test_what_an_app_does_otherwise_is_one_mark_at_its_constructor(tmp_path: Path) -> None:
+    _, reasons = migrated(tmp_path, V1 + "m = FastMCP('x')\n", "app")
+    assert sum("otherwise in an App" in reason for reason in reasons) == 1
+    assert migrated(tmp_path, V1 + "m = FastMCP('x')\n")[1] == []
+
+
+@pytest.mark.parametrize(
+    ("requirement", "is_older"),
+    [
+        ("fastmcp==2.7.0", True),
+        ("fastmcp>=2.8.1", True),
+        ("fastmcp<3", True),
+        ("fastmcp[auth]~=2.7", True),
+        ("fastmcp>=3.4", False),
+        ("fastmcp>=4,<5", False),
+        ("fastmcp", False),
+        ("mcp>=2.3", False),
+    ],
+)
+def test_a_server_of_fastmcp_2_is_told_what_later_releases_list(
+    requirement: str, is_older: bool, tmp_path: Path
+) -> None:
+    (tmp_path / "requirements.txt").write_text(requirement + "\n")
+    source = tmp_path / "server.py"
+    source.write_text("from fastmcp import FastMCP\nm = FastMCP('x')\n")
+    [file] = [file for file in Project(tmp_path, "compat").edited() if file.path == source]
+    assert ["FastMCP 3 and later" in mark.reason for mark in file.marks] == ([True] if is_older else [])
 
 
 def test_an_object_of_a_native_app_is_marked_and_that_of_compat_is_as_before(tmp_path: Path) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import sys
 from pathlib import Path
 from typing import Any
@@ -47,3 +48,20 @@ def test_a_file_that_is_not_there_and_a_text_that_is_no_target_are_refused(tmp_p
         with pytest.raises(Exception, match=r"nothing\.py|configuration|needs a server") as caught:
             Client(target)
         assert len(str(caught.value).splitlines()) <= 2
+
+
+@pytest.mark.long
+async def test_a_client_needs_no_import_of_the_package_before(server_file: Path) -> None:
+    program = f"""
+import asyncio
+from mcp_products.compat.sessions.fastmcp_client import Client
+
+async def main():
+    async with Client({str(server_file)!r}) as client:
+        print([tool.name for tool in await client.list_tools()])
+
+asyncio.run(main())
+"""
+    process = await asyncio.create_subprocess_exec(sys.executable, "-c", program, stdout=asyncio.subprocess.PIPE)
+    output, _ = await process.communicate()
+    assert process.returncode == 0 and output.strip().startswith(b"['")

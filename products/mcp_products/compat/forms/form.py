@@ -28,8 +28,8 @@ class Form:
     """The form of a process: its types, and how messages are read as them."""
 
     def __init__(self) -> None:
-        """Create the form of 2.x, of no package yet."""
-        self._package = ""
+        """Create the form of 2.x, of the package that is installed with this one until another one is imported."""
+        self._package = "mcp_generated"
         self._name: FormName = "v2"
 
     def bind(self, package: str) -> None:

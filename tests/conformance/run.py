@@ -1,4 +1,4 @@
-"""Scenarios of the official conformance suite go in, each runs alone against what is ours, and a line says how.
+"""Scenarios of the official conformance suite go in, each runs against what is ours, and a line says how.
 
 Run it: `python tests/conformance/run.py`, or `… run.py --side client --only sse-retry`. A run passes if it has no
 failure, no warning, an exit code of 0 and at least one success, and what was skipped stands in known.toml with its
@@ -22,7 +22,7 @@ from typing import Final
 
 from authorization import CLIENT, agree
 from scorecard import scorecard
-from suite import HERE, SIDES, Run, Suite, Verdict, is_expected_failure, settled
+from suite import HERE, SIDES, Run, Suite, Verdict, batches, is_expected_failure, settled
 
 PROGRAMS: Final = {"server": "server.py", "authorization": "authorization.py"}
 STARTING: Final = 30.0  # Seconds a server may take to start.
@@ -103,28 +103,35 @@ async def origin_of(stack: AsyncExitStack, side: str, bridge: bool) -> str:
     return await stack.enter_async_context(serving(*words, port=port))
 
 
-async def work(suite: Suite, queue: asyncio.Queue[Run], verdicts: dict[Run, Verdict], chosen: Namespace) -> None:
-    """Run what is in the queue, one after the other; what needs a server gets one that is of this worker alone, or that
-    of a URL."""
+async def work(suite: Suite, queue: asyncio.Queue[list[Run]], verdicts: dict[Run, Verdict], chosen: Namespace) -> None:
+    """Run the batches in the queue, one after the other; what needs a server gets one that is of this worker alone, or
+    that of a URL."""
     async with AsyncExitStack() as stack:
         origins: dict[str, str] = {} if chosen.url is None else {"server": chosen.url}
         while not queue.empty():
-            run = queue.get_nowait()
-            if run.side in PROGRAMS and run.side not in origins:
-                origins[run.side] = await origin_of(stack, run.side, chosen.bridge)
-            to = target(run, origins.get(run.side, ""))
+            batch = queue.get_nowait()
+            side = batch[0].side
+            if side in PROGRAMS and side not in origins:
+                origins[side] = await origin_of(stack, side, chosen.bridge)
             began = time.monotonic()
-            verdict = verdicts[run] = settled(run, await suite.verdict(run, *to, person=agree))
-            took = time.monotonic() - began
-            word = "FAILED" if verdict.problems else "known " if is_expected_failure(run) else "ok    "
-            print(f"{word} {run}: {verdict.counted()} ({took:.1f} s)", flush=True)
-            for problem in verdict.problems:
-                print(f"         {problem}", flush=True)
+            found = await suite.verdicts(batch, *target(side, origins.get(side, "")), person=agree)
+            took = (time.monotonic() - began) / len(batch)
+            for run, verdict in found.items():
+                verdicts[run] = settled(run, verdict)
+                show(run, verdicts[run], took)
 
 
-def target(run: Run, origin: str) -> tuple[str, ...]:
+def show(run: Run, verdict: Verdict, took: float) -> None:
+    """Print how a run went."""
+    word = "FAILED" if verdict.problems else "known " if is_expected_failure(run) else "ok    "
+    print(f"{word} {run}: {verdict.counted()} ({took:.1f} s)", flush=True)
+    for problem in verdict.problems:
+        print(f"         {problem}", flush=True)
+
+
+def target(side: str, origin: str) -> tuple[str, ...]:
     """What is tested, as options of the suite."""
-    match run.side:
+    match side:
         case "server":
             return "--url", f"{origin}/mcp"
         case "client":
@@ -134,9 +141,9 @@ def target(run: Run, origin: str) -> tuple[str, ...]:
 
 
 async def once(suite: Suite, runs: list[Run], chosen: Namespace) -> dict[Run, Verdict]:
-    queue: asyncio.Queue[Run] = asyncio.Queue()
-    for run in runs:
-        queue.put_nowait(run)
+    queue: asyncio.Queue[list[Run]] = asyncio.Queue()
+    for batch in batches(runs) if chosen.only is None else ([run] for run in runs):
+        queue.put_nowait(batch)
     verdicts: dict[Run, Verdict] = {}
     async with asyncio.TaskGroup() as group:
         for _ in range(chosen.jobs):

@@ -12,7 +12,7 @@ import sys
 import tempfile
 import tomllib
 from collections import Counter
-from collections.abc import Awaitable, Callable, Iterator
+from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from fnmatch import fnmatch
 from pathlib import Path
@@ -98,26 +98,27 @@ class Suite:
                 if side == "server" and "2025-06-18" in revisions and "2025-03-26" not in revisions:
                     yield Run(side, "2025-03-26", match[1], forced=True)
 
-    async def verdict(self, run: Run, *to: str, person: Person | None = None) -> Verdict:
-        """How a run goes: against what `to` names, as options of the suite. Where a person has to open a URL, `person`
-        does."""
+    async def verdicts(self, batch: Sequence[Run], *to: str, person: Person | None = None) -> dict[Run, Verdict]:
+        """How the runs of a batch go, in one process: against what `to` names, as options of the suite. Where a person
+        has to open a URL, `person` does."""
         with tempfile.TemporaryDirectory() as folder:
-            command = (*self._command, run.side, *to, *_options(run), "-o", folder)
+            command = (*self._command, batch[0].side, *to, *_options(batch), "-o", folder)
             process = await asyncio.create_subprocess_exec(
                 *command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, env=self._environment
             )
             try:
-                output = await asyncio.wait_for(_output_of(process, person), LIMIT * 2)
+                output = await asyncio.wait_for(_output_of(process, person), LIMIT * (1 + len(batch)))
             except TimeoutError:
-                return Verdict(problems=("it did not end",))
+                return dict.fromkeys(batch, Verdict(problems=("it did not end",)))
             finally:
                 if process.returncode is None:
                     process.kill()
                     await process.wait()
+            paths = sorted(Path(folder).rglob("checks.json"))
             # Of authorization servers, all scenarios are run, as those that come later build on the earlier.
-            paths = [path for path in Path(folder).rglob("checks.json") if _is_of(run, path.parent.name)]
-            checks = [check for path in paths for check in json.loads(path.read_text())]
-        return judged(checks, process.returncode or 0, output)
+            found = {run: [path for path in paths if _is_of(run, path.parent.name, len(batch))] for run in batch}
+            checks = {run: [check for path in found[run] for check in json.loads(path.read_text())] for run in batch}
+        return judged_together(checks, process.returncode or 0, output)
 
 
 def _install(node: Path) -> None:
@@ -135,15 +136,32 @@ def _install(node: Path) -> None:
     subprocess.run([node, npm, *options], cwd=CACHE, check=True, timeout=300, env={**os.environ, "PATH": path})
 
 
-def _options(run: Run) -> list[str]:
+def batches(runs: Sequence[Run]) -> Iterator[list[Run]]:
+    """Which runs one process has: all scenarios of servers at a revision, where all are asked for, as Node starts for
+    longer than most of them take; of the others, each has its own."""
+    together: dict[str, list[Run]] = {}
+    for run in runs:
+        if run.side == "server" and not run.forced:
+            together.setdefault(run.revision, []).append(run)
+    yield from together.values()
+    yield from ([run] for run in runs if run not in together.get(run.revision, ()))
+
+
+def _options(batch: Sequence[Run]) -> list[str]:
+    run, *others = batch
     if run.side == "authorization":
         return ["--spec-version", run.revision]
+    if others:
+        return ["--suite", "all", "--spec-version", run.revision, "--timeout", str(int(LIMIT * 1000))]
     more = ["--force"] if run.forced else []
     return ["--scenario", run.name, "--spec-version", run.revision, "--timeout", str(int(LIMIT * 1000)), *more]
 
 
-def _is_of(run: Run, folder: str) -> bool:
-    return run.side != "authorization" or run.name in folder
+def _is_of(run: Run, folder: str, runs: int) -> bool:
+    """Whether a folder has results of a run: it is named after the scenario and the time, if there are several."""
+    if run.side == "authorization":
+        return run.name in folder
+    return runs == 1 or re.fullmatch(rf"server-{re.escape(run.name)}-\d{{4}}-\d\d-\d\dT\S+", folder) is not None
 
 
 async def _output_of(process: asyncio.subprocess.Process, person: Person | None) -> str:
@@ -175,6 +193,14 @@ def judged(checks: list[dict[str, Any]], code: int, output: str) -> Verdict:
     if code and not problems:
         problems.append(f"the suite ended with {code}: {output[-2000:]}")
     return Verdict(tuple(sorted((check["id"], check["status"]) for check in checks)), tuple(problems))
+
+
+def judged_together(checks: Mapping[Run, list[dict[str, Any]]], code: int, output: str) -> dict[Run, Verdict]:
+    """The verdicts on runs of one process. An exit code that none of them explains is a fault of each."""
+    verdicts = {run: judged(found, 0, output) for run, found in checks.items()}
+    if code and not any(verdict.problems for verdict in verdicts.values()):
+        return {run: judged(found, code, output) for run, found in checks.items()}
+    return verdicts
 
 
 def settled(run: Run, verdict: Verdict, expected: Expectations | None = None) -> Verdict:

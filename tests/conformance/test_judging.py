@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from conformance.suite import EXPECTED, Run, judged, settled
+from conformance.suite import EXPECTED, Run, batches, judged, judged_together, settled
 
 RUN = Run("server", "2025-11-25", "ping")
 EMPTY: dict[str, dict[str, Any]] = {"failures": {}, "skips": {}}
@@ -49,3 +49,22 @@ def test_what_is_known_to_fail_has_to_fail() -> None:
 def test_nothing_is_known_without_a_reason() -> None:
     assert all(reason for reason in EXPECTED["failures"].values())
     assert all(skip["reason"] and skip["most"] > 0 for skips in EXPECTED["skips"].values() for skip in skips.values())
+
+
+def test_scenarios_of_servers_at_one_revision_share_a_process_and_all_others_have_their_own() -> None:
+    other = Run("server", "2025-11-25", "tools-list")
+    alone = [
+        Run("server", "2025-11-25", "tasks", forced=True),
+        Run("client", "2025-11-25", "ping"),
+        Run("client", "2025-11-25", "x"),
+    ]
+    assert list(batches([RUN, alone[0], other, *alone[1:]])) == [[RUN, other], *([run] for run in alone)]
+
+
+def test_an_exit_code_that_no_run_explains_is_a_fault_of_all_of_a_process() -> None:
+    other = Run("server", "2025-11-25", "tools-list")
+    unexplained = judged_together({RUN: checks("SUCCESS"), other: checks("SUCCESS")}, 1, "")
+    assert all(verdict.problems for verdict in unexplained.values())
+    explained = judged_together({RUN: checks("SUCCESS"), other: checks("FAILURE")}, 1, "")
+    assert [bool(verdict.problems) for verdict in explained.values()] == [False, True]
+    assert judged_together({RUN: [], other: checks("SUCCESS")}, 0, "")[RUN].problems == ("nothing succeeded",)

@@ -6,7 +6,6 @@ import asyncio
 import gc
 import inspect
 import os
-import re
 import signal
 import tempfile
 from collections.abc import Iterator
@@ -41,9 +40,6 @@ else:
 MATRICES = ("revision", "REVISIONS", "among(", "HANDSHAKE", "protocol_version")
 # What a module with a long test contains: the mark, or a name of another module by which its tests get the mark.
 MARKS_OF_LONG_TESTS = ("long", "FEW_HOMES", "client_of", *MATRICES)
-PRODUCT = re.compile(
-    r"parametrize.*parametrize", re.DOTALL
-)  # Perhaps of one test, whose pairs are those of the long run.
 DEADLINE = 20.0  # Seconds that a coroutine function gets as a test, where no marker gives it more.
 
 
@@ -70,7 +66,7 @@ def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool 
 def has_long_tests(path: Path) -> bool:
     """Return whether a module contains what gives a test the mark."""
     text = path.read_text(encoding="utf-8")
-    return any(word in text for word in MARKS_OF_LONG_TESTS) or PRODUCT.search(text) is not None
+    return any(word in text for word in MARKS_OF_LONG_TESTS)
 
 
 @pytest.hookimpl(wrapper=True)

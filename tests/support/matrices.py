@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from itertools import combinations
 from typing import Any, Final
 
 import pytest
@@ -38,23 +37,17 @@ def first_runs(cases: Sequence[Mapping[str, int]], marked: Sequence[int]) -> lis
     """Return the first run that has each case of a test: the cases say which value of each argument they have, and the
     marks which run may be the first.
 
-    By default each value of each argument has a case. In the long run each pair of values has one, also of those values
-    whose cases are all marked `long`. A test that is long as a whole is dear: there each value has one. The rest of the
-    product, and what is marked `exhaustive`, is left to the exhaustive run.
+    By default each value of each argument has a case. In the long run each value has one whose cases are all marked
+    `long`, such as a version between the first and the last. The rest of the product, and what is marked `exhaustive`,
+    is left to the exhaustive run.
     """
     runs = [EXHAUSTIVE] * len(cases)
-    singles = [frozenset(combinations(sorted(case.items()), 1)) for case in cases]
-    pairs = [frozenset(combinations(sorted(case.items()), 2 if len(case) > 1 else 1)) for case in cases]
-    candidates = [number for number, run in enumerate(marked) if run < EXHAUSTIVE]
-    if DEFAULT not in marked:
-        for number in _covering(singles, candidates, set()):
-            runs[number] = LONG
-        return runs
-    for number in _covering(singles, [number for number, run in enumerate(marked) if run == DEFAULT], set()):
-        runs[number] = DEFAULT
-    covered = {pair for number, run in enumerate(runs) if run == DEFAULT for pair in pairs[number]}
-    for number in _covering(pairs, [number for number in candidates if runs[number] != DEFAULT], covered):
-        runs[number] = LONG
+    values = [frozenset(case.items()) for case in cases]
+    covered: set[tuple[str, int]] = set()
+    for run in (DEFAULT, LONG):
+        for number in _covering(values, [number for number, mark in enumerate(marked) if mark == run], covered):
+            runs[number] = run
+            covered |= values[number]
     return runs
 
 

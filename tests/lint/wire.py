@@ -9,7 +9,7 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
 
-SCRIPT = json.loads(Path(sys.argv[1]).read_text(encoding="utf-8")) if len(sys.argv) > 1 else {}
+SCRIPT: dict[str, Any] = {}
 
 
 def answer(message: dict[str, Any]) -> dict[str, Any]:
@@ -55,6 +55,7 @@ class Handler(BaseHTTPRequestHandler):
 
 
 def main() -> None:
+    SCRIPT.update(json.loads(Path(sys.argv[1]).read_text(encoding="utf-8")))
     if len(sys.argv) > 2:
         server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
         Path(sys.argv[2]).write_text(str(server.server_port), encoding="utf-8")

@@ -13,7 +13,7 @@ from typing import Final
 _EXTRAS: Final = {
     **dict.fromkeys(("click", "rich"), "cli"),
     **dict.fromkeys(
-        ("black", "datamodel_code_generator", "jinja2", "jsonschema", "tree_sitter", "tree_sitter_typescript"),
+        ("datamodel_code_generator", "jinja2", "jsonschema", "tree_sitter", "tree_sitter_typescript"),
         "codegen",
     ),
     "uritemplate": "codegen",

@@ -10,7 +10,7 @@ import os
 import secrets
 import stat
 import sys
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable
 from contextlib import suppress
 from functools import cache
 from hashlib import sha256
@@ -22,40 +22,20 @@ from .paths import PACKAGE, generator_version
 
 VARIABLE: Final = "MCP_CODEGEN_CACHE"
 # Entries of a kind that are retained, the newest ones.
-_MAX_ENTRIES: Final = {"output": 8, "types": 64, "module": 1024}
+_MAX_ENTRIES: Final = {"output": 8, "types": 64}
 
 
 def cached(kind: str, parts: Iterable[str | bytes], make: Callable[[], str]) -> str:
     """Return what `make` gives for these parts: from the cache, or made now and stored."""
-    return cached_texts(kind, [parts], lambda numbers: [make()])[0]
-
-
-def is_cached(kind: str, parts: Iterable[str | bytes]) -> bool:
-    """Return True if the cache has an entry for these parts, whole or not."""
-    folder = _folder()
-    return folder is not None and (folder / kind / digest([kind, *parts])).exists()
-
-
-def is_empty(kind: str) -> bool:
-    """Return True if there is no cache, or if it has no entry of a kind."""
-    folder = _folder()
-    return folder is None or not (folder / kind).is_dir() or not any((folder / kind).iterdir())
-
-
-def cached_texts(
-    kind: str, all_parts: Iterable[Iterable[str | bytes]], make: Callable[[list[int]], list[str]]
-) -> list[str]:
-    """Return the texts of several entries. `make` gives those that the cache does not have, by their numbers."""
-    digests = [digest([kind, *parts]) for parts in all_parts]
     folder = _folder()
     if folder is None:
-        return make(list(range(len(digests))))
-    paths = [folder / kind / name for name in digests]
-    texts = [_stored(path) for path in paths]
-    absent = [number for number, text in enumerate(texts) if text is None]
-    new_texts = dict(zip(absent, make(absent) if absent else [], strict=True))
-    _store({paths[number]: text.encode() for number, text in new_texts.items()}, _MAX_ENTRIES[kind])
-    return [new_texts[number] if text is None else text for number, text in enumerate(texts)]
+        return make()
+    path = folder / kind / digest([kind, *parts])
+    text = _stored(path)
+    if text is None:
+        text = make()
+        _store(path, text.encode(), _MAX_ENTRIES[kind])
+    return text
 
 
 def _stored(path: Path) -> str | None:
@@ -88,7 +68,7 @@ def tree_digest(folder: Path, pattern: str = "**/*") -> str:
 @cache
 def generator_digest() -> str:
     """Return a digest of this package, and of the versions that its output depends on."""
-    tools = ("black", "datamodel-code-generator", "jinja2", "pydantic", "tree-sitter-typescript")
+    tools = ("datamodel-code-generator", "jinja2", "pydantic", "ruff", "tree-sitter-typescript")
     own = (sys.version, generator_version(), tree_digest(PACKAGE, "**/*.py"))
     return digest([*own, *(f"{name} {version(name)}" for name in tools)])
 
@@ -110,19 +90,16 @@ def _folder() -> Path | None:
     return None
 
 
-def _store(entries: Mapping[Path, bytes], limit: int) -> None:
-    """Write each entry in one step, and remove the oldest ones beyond the limit. A failure leaves no entry."""
-    for path, data in entries.items():
-        temporary = path.with_name(f"{path.name}.{secrets.token_hex(8)}.tmp")
-        with suppress(OSError):
-            path.parent.mkdir(mode=0o700, exist_ok=True)
-            try:
-                temporary.write_bytes(digest([data]).encode() + b"\n" + data)
-                temporary.replace(path)
-            finally:
-                temporary.unlink(missing_ok=True)
-    for folder in {path.parent for path in entries}:
-        with suppress(OSError):
-            present = sorted(folder.iterdir(), key=lambda entry: entry.stat().st_mtime)
-            for entry in present[:-limit] if len(present) > limit else ():
-                entry.unlink(missing_ok=True)
+def _store(path: Path, data: bytes, limit: int) -> None:
+    """Write an entry in one step, and remove the oldest ones beyond the limit. A failure leaves no entry."""
+    temporary = path.with_name(f"{path.name}.{secrets.token_hex(8)}.tmp")
+    with suppress(OSError):
+        path.parent.mkdir(mode=0o700, exist_ok=True)
+        try:
+            temporary.write_bytes(digest([data]).encode() + b"\n" + data)
+            temporary.replace(path)
+        finally:
+            temporary.unlink(missing_ok=True)
+        present = sorted(path.parent.iterdir(), key=lambda entry: entry.stat().st_mtime)
+        for entry in present[:-limit] if len(present) > limit else ():
+            entry.unlink(missing_ok=True)

@@ -2,18 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
-from itertools import pairwise, repeat
+from collections.abc import Callable, Iterable, Mapping
+from itertools import pairwise
 from pathlib import Path
 
 from .catalog import SchemaCatalog
 from .extensions.mount import mounted_extensions
 from .extensions.render import ExtensionPackage, render_extensions
-from .helper_process import HelperProcess
 from .model.ir import Revision
 from .paths import Templates
 from .render.core_schemas import render_core_schemas
-from .render.declarations import written_ahead
 from .render.facade import render_areas, render_compat, render_index
 from .render.official import render_official
 from .render.package import (
@@ -36,26 +34,20 @@ def generate(
     output: Path,
     revisions: Iterable[str],
     progress: Callable[[str], None] = lambda revision: None,
-    *,
-    helper: HelperProcess | None = None,
 ) -> dict[Path, str]:
     """Return the text of each file by path. Nothing is written.
 
     `progress` is called with the id of each revision once its types are rendered. The index of the output folder names
-    the revisions generated now and those that exist there already. `helper` writes the declarations of all types and
-    formats half of the modules, and this process does all else.
+    the revisions generated now and those that exist there already.
     """
     chosen = _checked(schemas, revisions)
     packages = _packages(schemas, templates, output, chosen)
-    waits: Iterator[None] = repeat(None)
-    if helper is not None:
-        waits = written_ahead([(package.revision, package.own) for package in packages.values()], templates, helper)
     files = _other_modules(schemas, templates, output, chosen, packages)
-    for (folder, package), _ in zip(packages.items(), waits, strict=False):
+    for folder, package in packages.items():
         files |= tidy_modules(_types(folder, package), output)
         if isinstance(package, RevisionPackage):
             progress(package.revision.id)
-    return dict(sorted(format_modules(files, helper).items()))
+    return dict(sorted(format_modules(files).items()))
 
 
 def module_texts(

@@ -1,97 +1,78 @@
-"""Black formats each generated module once: here, or one half of them in a second process."""
+"""Generated modules have the layout of black, which one run of ruff gives to all of them."""
 
 from __future__ import annotations
 
-from collections import Counter
+import os
+import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 
 import black
 import pytest
+from black.mode import TargetVersion
 
-from mcp_codegen.cache import VARIABLE
-from mcp_codegen.helper_process import HelperProcess
+from mcp_codegen.catalog import SchemaCatalog
+from mcp_codegen.errors import CodegenError
+from mcp_codegen.generate import module_texts
+from mcp_codegen.paths import data_path
 from mcp_codegen.render.source import format_modules, format_text
 
 UNFORMATTED = "class A :\n    x = 'a'\ndef f( b ):\n        return ( b )\n"
 FORMATTED = 'class A:\n    x = "a"\n\n\ndef f(b):\n    return b\n'
-# As many modules as two processes format, with comments that take no time.
-COMMENT = "# A comment.\n"
-MANY = {Path(f"{number}.py"): f"{UNFORMATTED}\n\n# {number}\n{COMMENT * (500 * number)}" for number in range(1, 10)}
-HELPER = ("-m", "mcp_codegen.render.written_modules")
-MARKING = """
-from mcp_codegen.helper_process import answer_parent
-answer_parent({"format": lambda text: "marked"})
-"""
-ENDING = """
-import sys
-from mcp_codegen.helper_process import answer_parent
-from mcp_codegen.render.source import format_text
-answer_parent({"format": lambda text: sys.exit(1) if "# 7\\n" in text else format_text(text)})
-"""
+MODE = black.Mode(line_length=120, target_versions={TargetVersion.PY311})
 
 
-@pytest.fixture(autouse=True)
-def no_cache(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv(VARIABLE, "off")
+def test_all_modules_are_formatted_by_one_process_and_other_files_not_at_all(monkeypatch: pytest.MonkeyPatch) -> None:
+    started: list[Any] = []
+    run = subprocess.run
+
+    def counted(words: Any, **options: Any) -> Any:
+        started.append(words)
+        return run(words, **options)
+
+    monkeypatch.setattr(subprocess, "run", counted)
+    files = {Path("a.py"): UNFORMATTED, Path("py.typed"): "", Path("x.txt"): "a  =b", Path("b.py"): "x=1\n"}
+    assert format_modules(files) == {**files, Path("a.py"): FORMATTED, Path("b.py"): "x = 1\n"}
+    assert len(started) == 1
 
 
-@pytest.fixture
-def calls(monkeypatch: pytest.MonkeyPatch) -> Counter[str]:
-    """The modules that black formats in this process."""
-    counted: Counter[str] = Counter()
-    original = black.format_str
-
-    def count(text: str, *, mode: Any) -> str:
-        counted[text] += 1
-        return original(text, mode=mode)
-
-    monkeypatch.setattr(black, "format_str", count)
-    return counted
+def test_texts_of_any_writing_stay_what_they_are() -> None:
+    text = 'A = "\u2028 \x0c é 😀"\nB = "\\r\\n"\n'
+    assert format_text(text) == text
 
 
-def test_modules_are_formatted_once_and_other_files_not_at_all(calls: Counter[str]) -> None:
-    files = {Path("a.py"): UNFORMATTED, Path("py.typed"): "", Path("b.py"): "x=1\n"}
-    assert format_modules(files) == {Path("a.py"): FORMATTED, Path("py.typed"): "", Path("b.py"): "x = 1\n"}
-    assert calls == Counter([UNFORMATTED, "x=1\n"])
+def test_the_layout_does_not_depend_on_where_the_command_runs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Neither on a configuration of ruff there, nor on names that are ignored."""
+    (tmp_path / "ruff.toml").write_text('line-length = 20\nexclude = ["*"]\n[format]\nquote-style = "single"\n')
+    (tmp_path / ".gitignore").write_text("*\n")
+    (tmp_path / ".git").mkdir()
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr("tempfile.tempdir", os.fspath(tmp_path))
+    assert format_text(UNFORMATTED) == FORMATTED
+    assert not [path for path in tmp_path.iterdir() if path.name.startswith("mcp-codegen-")]
 
 
-def test_modules_of_the_cache_are_not_formatted_again(
-    calls: Counter[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setenv(VARIABLE, str(tmp_path))
-    first = format_modules({Path("a.py"): UNFORMATTED})
-    assert format_modules({Path("a.py"): UNFORMATTED, Path("b.py"): "x=1\n"}) == first | {Path("b.py"): "x = 1\n"}
-    assert calls == Counter([UNFORMATTED, "x=1\n"])
+def test_what_is_not_python_is_an_error_that_says_where() -> None:
+    with pytest.raises(CodegenError, match=r"ruff cannot format what the templates give: .*1:4"):
+        format_text("def\n")
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="no program of this name can be written there")
+def test_without_ruff_it_is_said(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    program = tmp_path / "python"
+    program.write_text("#!/bin/sh\necho No module named ruff >&2\nexit 1\n")
+    program.chmod(0o755)
+    monkeypatch.setattr("mcp_codegen.render.source._FORMAT", (str(program),))
+    with pytest.raises(CodegenError, match="No module named ruff"):
+        format_text(UNFORMATTED)
 
 
 @pytest.mark.long
-def test_a_second_process_formats_about_half_of_many_modules(calls: Counter[str]) -> None:
-    with HelperProcess("-c", MARKING) as helper:
-        formatted = format_modules(MANY, helper)
-    marked = {path for path, text in formatted.items() if text == "marked"}
-    assert calls == Counter(text for path, text in MANY.items() if path not in marked)
-    assert {path: text for path, text in formatted.items() if path not in marked} == {
-        path: format_text(text) for path, text in MANY.items() if path not in marked
-    }
-    lengths = [sum(len(MANY[path]) for path in paths) for paths in (marked, MANY.keys() - marked)]
-    assert 0.8 < lengths[0] / lengths[1] < 1.25
-
-
-@pytest.mark.edges("fails")
-@pytest.mark.long
-@pytest.mark.parametrize(
-    "words", [HELPER, ("-c", ENDING), ("-c", "raise SystemExit(3)")], ids=["answers", "ends", "fails"]
-)
-def test_what_two_processes_format_is_what_one_formats(words: tuple[str, ...], calls: Counter[str]) -> None:
-    with HelperProcess(*words) as helper:
-        formatted = format_modules(MANY, helper)
-    here = sum(calls.values())
-    assert formatted == format_modules(MANY) and list(formatted) == list(MANY)
-    assert (here < len(MANY)) == (words != ("-c", "raise SystemExit(3)"))
-
-
-def test_few_modules_are_formatted_by_one_process(calls: Counter[str]) -> None:
-    with HelperProcess("-c", MARKING) as helper:
-        assert format_modules({Path("a.py"): UNFORMATTED}, helper) == {Path("a.py"): FORMATTED}
-    assert calls == Counter([UNFORMATTED])
+def test_black_writes_each_generated_module_in_the_same_way() -> None:
+    schemas = SchemaCatalog(data_path("schema"))
+    texts = module_texts(schemas, (data_path("templates"),), Path("bindings"), list(schemas.pins))
+    formatted = format_modules(texts)
+    modules = [path for path in texts if path.suffix == ".py"]
+    assert len(modules) > 100
+    assert [path for path in modules if formatted[path] != black.format_str(texts[path], mode=MODE)] == []

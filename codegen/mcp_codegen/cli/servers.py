@@ -30,7 +30,7 @@ def tools(
     overrides: Path | None,
 ) -> None:
     """Write a module with a typed function for each tool, prompt and resource template of a server."""
-    from ..servers.wrappers import wrap  # Imports datamodel-code-generator and black.
+    from ..servers.wrappers import wrap  # Imports datamodel-code-generator.
 
     contract = probe(target, timeout)
     text = wrap(contract, joined_command([str(target)]), template_folders(overrides))
@@ -55,7 +55,7 @@ def generate_cli(target: ServerTarget, timeout: float, output: Path | None, over
 
     The values of variables and headers are not written: set the variables, and pass --header to the program.
     """
-    from ..servers.wrappers import tool_command  # Imports black.
+    from ..servers.wrappers import tool_command  # Imports jinja2.
 
     if target.saved is not None:
         raise CodegenError(f"{target}: is a saved list, which cannot be called; pass a Python file, a URL or a command")
@@ -108,7 +108,7 @@ def check(
     \b
     Exit code 0: no change of that severity; 1: there is one; 2: they cannot be compared.
     """
-    from ..servers.compare import compare  # Imports black.
+    from ..servers.compare import compare  # Imports jinja2.
     from ..servers.report import REPORTS
 
     before = read_lock(locked)

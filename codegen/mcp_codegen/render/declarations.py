@@ -8,7 +8,7 @@ common, so each declaration is written once in a process.
 from __future__ import annotations
 
 import json
-from collections.abc import Collection, Iterable, Iterator
+from collections.abc import Collection, Iterator
 from dataclasses import dataclass
 from functools import partial
 from importlib.metadata import version
@@ -17,9 +17,8 @@ from typing import Any, Final
 
 import jinja2
 
-from ..cache import cached, digest, is_cached, tree_digest
+from ..cache import cached, digest, tree_digest
 from ..errors import is_list, is_object
-from ..helper_process import HelperProcess
 from ..model.ir import Alias, Object, Revision
 from ..paths import Templates
 from .source import template_error
@@ -121,34 +120,6 @@ def declarations(revision: Revision, templates: Templates, own: Collection[str] 
     if (task := masks.task(_texts)) is not None:
         task.store(cached("types", task.parts(), partial(_written, task.task)))
     return {name: masks[name].tokens.unmask(_texts[digested]) for name, digested in masks.digests.items()}
-
-
-def written_ahead(
-    revisions: Iterable[tuple[Revision, Collection[str] | None]], templates: Templates, helper: HelperProcess
-) -> Iterator[None]:
-    """Let a second process write the declarations of revisions: of all types, or of those that are named.
-
-    The result is an iterator that waits for the declarations of one revision after the other.
-    """
-    present = set(_texts)
-    tasks: list[tuple[_Task, bool] | None] = []
-    for revision, own in revisions:
-        task = _Masks(revision, templates, own).task(present)
-        tasks.append(None if task is None else (task, is_cached("types", task.parts())))
-        present |= set(task.digests.values()) if task is not None else set()
-    helper.send("declarations", [item[0].task for item in tasks if item is not None and not item[1]])
-    return _stored(tasks, helper)
-
-
-def _stored(tasks: Iterable[tuple[_Task, bool] | None], helper: HelperProcess) -> Iterator[None]:
-    """Store the declarations of one task after the other."""
-    for item in tasks:
-        if item is not None:
-            task, was_cached = item
-            answer = None if was_cached else helper.answer()
-            make = partial(_written, task.task) if answer is None else partial(str, answer)
-            task.store(cached("types", task.parts(), make))
-        yield
 
 
 def _written(task: dict[str, Any]) -> str:

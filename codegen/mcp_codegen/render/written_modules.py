@@ -1,23 +1,15 @@
-"""Modules that datamodel-code-generator writes, and the program of the second process: it writes these and formats
-modules, as the first process asks.
-
-With the argument `declarations` it imports what it needs for them before it is asked.
-"""
+"""Modules that datamodel-code-generator writes."""
 
 from __future__ import annotations
 
-import sys
-from collections.abc import Callable
 from pathlib import Path
-from typing import Any, Final
+from typing import Any
 
 from datamodel_code_generator import Error, InputFileType, LiteralType, generate
 from datamodel_code_generator.enums import AllOfClassHierarchy, DataModelType, TargetPydanticVersion
 from datamodel_code_generator.format import PythonVersion
 
 from ..errors import CodegenError
-from ..helper_process import answer_parent
-from .source import format_text
 
 
 def written_module(task: dict[str, Any]) -> str:
@@ -68,25 +60,3 @@ def _module_text(task: dict[str, Any]) -> object:
         use_schema_description=True,
         use_type_alias=True,
     )
-
-
-def import_all() -> None:
-    """Let datamodel-code-generator import what it needs, which it does when it is first used."""
-    generate(
-        {"type": "object"},
-        input_file_type=InputFileType.JsonSchema,
-        output_model_type=DataModelType.PydanticV2BaseModel,
-        formatters=[],
-    )
-
-
-# The program of the second process: it writes declarations and formats modules, as the first process asks.
-#
-# With the argument `declarations` it imports what it needs for them before it is asked.
-
-WORK: Final[dict[str, Callable[[Any], object]]] = {"declarations": written_module, "format": format_text}
-
-if __name__ == "__main__":
-    if "declarations" in sys.argv:
-        import_all()
-    answer_parent(WORK)

@@ -33,7 +33,7 @@ def state_of(*parts: str) -> str:
         calls.append("made")
         return f"text of {parts}\r\n"
 
-    assert cached("module", parts, make) == f"text of {parts}\r\n"
+    assert cached("types", parts, make) == f"text of {parts}\r\n"
     return "new" if calls else "stored"
 
 
@@ -77,12 +77,12 @@ def test_a_cache_that_cannot_be_written_changes_nothing(tmp_path: Path, monkeypa
 
 
 def test_the_number_of_entries_is_limited(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("mcp_codegen.cache._MAX_ENTRIES", {"module": 3})
+    monkeypatch.setattr("mcp_codegen.cache._MAX_ENTRIES", {"types": 3})
     for number in range(5):
         state_of(str(number))
-        newest = max((folder / "module").iterdir(), key=lambda entry: entry.stat().st_mtime_ns)
+        newest = max((folder / "types").iterdir(), key=lambda entry: entry.stat().st_mtime_ns)
         os.utime(newest, ns=(number, number))  # File systems may not tell the entries apart.
-    assert len(list((folder / "module").iterdir())) == 3 and state_of("4") == "stored"
+    assert len(list((folder / "types").iterdir())) == 3 and state_of("4") == "stored"
 
 
 def test_a_digest_of_a_folder_tells_names_and_contents_apart(tmp_path: Path) -> None:

@@ -22,7 +22,6 @@ PACKAGES: Final = {
     "compat": ("anyio",),
     "codegen": (
         "mcp_codegen",
-        "black",
         "datamodel_code_generator",
         "jsonschema",
         "tree_sitter",

@@ -13,7 +13,7 @@ from typing import Final
 _EXTRAS: Final = {
     **dict.fromkeys(("click", "rich"), "cli"),
     **dict.fromkeys(
-        ("datamodel_code_generator", "jinja2", "jsonschema", "tree_sitter", "tree_sitter_typescript"),
+        ("datamodel_code_generator", "jinja2", "jsonschema", "ruff", "tree_sitter", "tree_sitter_typescript"),
         "codegen",
     ),
     "uritemplate": "codegen",
@@ -37,7 +37,8 @@ def _run(program: str, place: str) -> None:
     try:
         getattr(import_module(f".cli.{module}", __package__), attribute)(prog_name=program)
     except ModuleNotFoundError as error:
-        package = (error.name or "").partition(".")[0]
+        # A module, or the distribution whose version is asked for.
+        package = (error.name or "").partition(".")[0].replace("-", "_")
         if package not in _EXTRAS:
             raise
         alone = program == "mcp-codegen" and (not sys.argv[1:] or sys.argv[1].startswith("-"))

@@ -26,7 +26,7 @@ from .components.catalog import requested_version, with_requested_version
 from .components.named_things import NamedThing, UnknownItemError, task_lists_of, things_named
 from .components.uris import strip_prefix, with_prefixed_links, with_prefixed_uri
 from .components.visibility import session_rules
-from .middleware.call_chain import CallNext, Middleware, chain
+from .middleware.call_chain import CallNext, Middleware, chain, in_own_task
 from .middleware.hooks import MiddlewareAdapter
 from .prompts import Prompt
 from .providers.provider import ProvidedItems
@@ -158,6 +158,8 @@ class Registry(ProvidedItems):
             return handler(ctx, records().as_model(params) if self.has_providers else params)
         states: LifespanStates = ctx.state or {}
         ctx.state = states.get(self)
+        if name == "subscriptions_listen":  # It may go on without a task; middleware may have a deadline for its own.
+            handler = in_own_task(handler)
 
         async def handler_of_models(ctx: ServerContext, params: Any) -> Any:
             return records().as_model(await handler(ctx, params))

@@ -203,6 +203,13 @@ def finish_steps(
         error = None
 
 
+go_on: Final[Callable[..., Awaitable[Any]]] = coroutine(finish_steps)
+
+
+class LongWait(asyncio.Future[None]):
+    """What a coroutine waits for that may take days: it may wait without a task."""
+
+
 @coroutine
 def noting_wait(coro: Coroutine[Any, Any, T], on_wait: Told, at_end: Told, noted: Any) -> Generator[Any, None, T]:
     """Run a coroutine in the current task; if it ever waits, tell a function at its first wait, and another at its
@@ -226,10 +233,9 @@ def _run_step(step: Callable[..., Any], *arguments: Any) -> Any:
 def adopted_task(loop: asyncio.AbstractEventLoop, coro: Coro, context: Context, waits_for: Any) -> asyncio.Task[None]:
     """Return a task that runs the rest of a coroutine, which waits for a future, or for the next iteration if that is
     None."""
-    finish: Callable[..., Awaitable[None]] = coroutine(finish_steps)
 
     async def rest() -> None:
-        await finish(coro, context.run, waits_for, None)
+        await go_on(coro, context.run, waits_for, None)
 
     return loop.create_task(rest(), context=Context())
 

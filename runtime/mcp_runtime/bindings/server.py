@@ -110,11 +110,7 @@ class BaseServer(ServerCore):
     ) -> None: ...
     @overload
     def run(
-        self,
-        transport: HTTPTransport,
-        *,
-        revisions: RevisionChoice = "all",
-        **settings: Unpack[HTTPServerSettings],
+        self, transport: HTTPTransport, *, revisions: RevisionChoice = "all", **settings: Unpack[HTTPServerSettings]
     ) -> None: ...
     def run(self, transport: str = "stdio", *, revisions: RevisionChoice = "all", **settings: Any) -> None:
         """Serve until the client disconnects (stdio), or until the process gets SIGINT or SIGTERM.

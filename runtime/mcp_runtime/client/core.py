@@ -70,12 +70,7 @@ from ..session.session import Session
 from ..usage.keywords import checked
 from ..usage.rules import FLAG, FUNCTION, MAPPING, SECONDS, TEXT, Rule, is_items
 from .input_required import InputAnswers, prepare_handlers
-from .negotiation import (
-    discovery_options,
-    send_initialized,
-    set_transport_revision,
-    supported_versions,
-)
+from .negotiation import discovery_options, send_initialized, set_transport_revision, supported_versions
 from .subscriptions import ClientRoots, ResultCache, SubscriptionManager
 
 # What the arguments of a client's constructor must be.

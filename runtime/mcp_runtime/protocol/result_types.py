@@ -72,10 +72,7 @@ def read_result(
 
 
 def _read_again(
-    shape: type[BaseModel],
-    value: dict[str, Any],
-    defaults: Mapping[str, Any],
-    error: ValidationError,
+    shape: type[BaseModel], value: dict[str, Any], defaults: Mapping[str, Any], error: ValidationError
 ) -> Any:
     """Return a result whose validation has failed, without what may be wrong in it."""
     if error.error_count() > _MAX_LISTED_ERRORS:  # Listing them costs more than the validation.

@@ -190,10 +190,7 @@ class MultiRoundTripRequest(ChannelProxy):
         self._round: _Round | None = None
 
     async def send_request(
-        self,
-        row: Request[Any] | InputRequest[Any],
-        params: dict[str, Any] | BaseModel,
-        options: RequestOptions,
+        self, row: Request[Any] | InputRequest[Any], params: dict[str, Any] | BaseModel, options: RequestOptions
     ) -> BaseModel:
         """Return the client's response to an input request; stop the handler if there is none yet.
 

@@ -19,17 +19,7 @@ from ..protocol.connection import Connection, NotificationReceived, RequestRecei
 from ..protocol.lifecycle import Capabilities, stored_client_info
 from ..protocol.models import PreSerialized, is_object, plain_of
 from ..protocol.records import make_result, records
-from ..protocol.revision import (
-    COMPLETE,
-    META,
-    RESULT_TYPE,
-    Handshake,
-    Notification,
-    Request,
-    Revision,
-    Sent,
-    Stateless,
-)
+from ..protocol.revision import COMPLETE, META, RESULT_TYPE, Handshake, Notification, Request, Revision, Sent, Stateless
 from ..session.instruments import OPENTELEMETRY, instruments, report_left_out
 from ..session.interfaces import (
     DEFAULT_STREAM_LIMITS,
@@ -189,6 +179,7 @@ class ServerDispatcher(ConnectionState):
             return await self._handle_itself(channel, message)
 
         async def handler(ctx: ServerContext, params: Any) -> Any:
+            del params  # A stream of subscriptions may be open for days.
             return await self._handle_itself(channel, message)
 
         return await around(message.row.name, self.server.context(self, channel, message), message.params, handler)

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import asyncio
 import logging
 from collections.abc import Awaitable, Callable, Hashable, Iterable, Mapping
 from functools import partial
 from typing import Any, Final, Protocol, runtime_checkable
 
 from ..aio.fan_out import FanOut
+from ..aio.tasks import LongWait
 from ..endpoint.checks import ChangeFilter
 from ..errors import JSONRPCError
 from ..http.clients import ClientCounts
@@ -224,7 +224,7 @@ class ListenStream:
         self._filter = filter
         self._changes = ChangeFilter(filter)
         self._hides = hides
-        self._ended = asyncio.get_running_loop().create_future()
+        self._ended = LongWait()
         self.meta = {f"{META}subscriptionId": request.id}
 
     def subscribed_uris(self, rows: Iterable[Notification]) -> Iterable[str]:

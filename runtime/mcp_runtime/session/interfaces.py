@@ -235,10 +235,7 @@ class Channel(Protocol):
         ...
 
     async def send_request(
-        self,
-        row: Request[Any],
-        params: dict[str, Any] | BaseModel,
-        options: RequestOptions,
+        self, row: Request[Any], params: dict[str, Any] | BaseModel, options: RequestOptions
     ) -> BaseModel: ...
 
     async def send_notification(self, row: Notification, params: Any) -> None: ...

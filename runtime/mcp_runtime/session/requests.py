@@ -114,12 +114,7 @@ class PendingRequest:
     )
 
     def __init__(
-        self,
-        id: Id,
-        row: Request[Any],
-        future: asyncio.Future[BaseModel],
-        options: RequestOptions,
-        sent: float,
+        self, id: Id, row: Request[Any], future: asyncio.Future[BaseModel], options: RequestOptions, sent: float
     ) -> None:
         self.id = id
         self.row = row
@@ -145,12 +140,7 @@ class PendingRequests:
     def __len__(self) -> int:
         return len(self._open)
 
-    def open(
-        self,
-        id: Id,
-        row: Request[Any],
-        options: RequestOptions,
-    ) -> PendingRequest:
+    def open(self, id: Id, row: Request[Any], options: RequestOptions) -> PendingRequest:
         """Return a pending request that fails with RequestTimeoutError `options.timeout` seconds from now, or from its
         last progress, but at the latest after `options.max_timeout` seconds."""
         loop = asyncio.get_running_loop()

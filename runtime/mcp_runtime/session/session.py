@@ -197,9 +197,9 @@ def is_ended_by_others(error: BaseException, request: RequestReceived, is_ended:
         request: Its request.
         is_ended: Whether this side has ended the handler.
     """
-    if is_cancelled(error):
-        return is_ended or not request.open
-    return isinstance(error, GeneratorExit) and is_ended
+    if is_ended and isinstance(error, (asyncio.CancelledError, GeneratorExit)):
+        return True  # Without a task of its own, what it waited for was cancelled.
+    return is_cancelled(error) and not request.open
 
 
 _log: Final = logging.getLogger(__name__)

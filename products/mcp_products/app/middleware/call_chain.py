@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import inspect
 from collections.abc import Awaitable, Callable, Sequence
 from functools import partial
@@ -19,6 +20,15 @@ def chain(middleware: Sequence[Middleware], name: str, handler: CallNext) -> Cal
     for function in reversed(middleware):
         call_next = partial(_call, function, name, call_next)
     return call_next
+
+
+def in_own_task(handler: CallNext) -> CallNext:
+    """Return a handler that runs in a task of its own, so that who waits for it keeps the task it has."""
+
+    async def handle(ctx: ServerContext, params: Any) -> Any:
+        return await asyncio.ensure_future(handler(ctx, params))
+
+    return handle
 
 
 async def _call(function: Middleware, name: str, call_next: CallNext, ctx: ServerContext, params: Any) -> Any:

@@ -133,10 +133,7 @@ class SessionResponder(PostResponder):
         return ("session", id(self._session)) if self.auth.owner is None else ("user", self.auth.owner)
 
     async def send_request(
-        self,
-        row: Request[Any],
-        params: dict[str, Any] | BaseModel,
-        options: RequestOptions,
+        self, row: Request[Any], params: dict[str, Any] | BaseModel, options: RequestOptions
     ) -> BaseModel:
         """Send a request on the stream of this response, and return its result."""
         return await self._session.send_request(row, params, options, self._send)
@@ -175,12 +172,14 @@ class SessionResponder(PostResponder):
 class StatelessResponder(PostResponder):
     """The response to a stateless POST, whose handler runs in the task of the HTTP request.
 
-    A stream has a task of its own, which ends with the request; the task of the request sends a body.
+    A stream has a task of its own, which ends with the request; the task of the request sends a body. With `parks`, the
+    handler may go on without a task, see `send_parked`.
     """
 
     streams_late = True  # A response that takes long becomes a stream, in which comments can be sent.
-    _task: asyncio.Task[Any] | None  # The task while the handler waits.
-    sending: asyncio.Task[None] | None  # What sends the stream.
+    parks = False
+    _task: asyncio.Future[Any] | None  # The task while the handler waits, or what it waits for without one.
+    sending: asyncio.Task[Any] | None  # What sends the stream.
     _client: asyncio.Future[None] | None = None  # Done when the client has disconnected.
     _timer: asyncio.TimerHandle | None = None
     _cancelled = 0
@@ -202,14 +201,12 @@ class StatelessResponder(PostResponder):
         self.is_done = False
         self.stream = self.sending = self.on_done = self._task = self._waiting = None
 
-    async def serve(self, handler: Awaitable[tuple[bytes, int] | None], post: IncomingPost) -> None:
+    async def serve(self, handler: Awaitable[tuple[bytes, int] | None]) -> None:
         """Run a handler in the current task, and send its response.
 
         Raises CancelledError if the task was not cancelled by `cancel` alone.
         """
         cancelled: asyncio.CancelledError | None = None
-        if not post.head.accepts_json:
-            self.open_stream()
         try:
             response = await handler
         except asyncio.CancelledError as error:
@@ -220,16 +217,16 @@ class StatelessResponder(PostResponder):
                 raise
             response = error.response if isinstance(error, CancelledRequestError) else None
         finally:
-            if self._task is not None:
+            if self._cancelled and (task := asyncio.current_task()) is not None:
                 for _ in range(self._cancelled):
-                    self._task.uncancel()
-                self._task = None
+                    task.uncancel()
+            self._task = None
         body, code = response or _NO_RESPONSE
         self.reply(body, code)
         if self.sending is not None:
             await self.sending
-        elif self.response is not None or not self.is_disconnected:
-            await self.send_body(post)
+        elif self.stream is None and self._post is not None and (self.response or not self.is_disconnected):
+            await self.send_body(self._post)
         if cancelled is not None:
             raise cancelled
 
@@ -298,15 +295,17 @@ class StatelessResponder(PostResponder):
 
     def _create_stream(self) -> SSEStream:
         stream = SSEStream(InMemoryEventStore(), resumable=False)
-        if self._post is not None:
+        if self._post is not None and not self.parks:
             self.sending = asyncio.get_running_loop().create_task(self._send_stream(stream, self._post))
         return stream
 
-    def look_out(self, task: asyncio.Task[Any]) -> None:
+    def look_out(self, task: asyncio.Future[Any]) -> None:
         """Cancel the handler, which runs in a task and waits for something, when the client disconnects."""
         if self.is_done:
             return
         self._task = task
+        if self.parks:  # What sends its stream notices that.
+            return
         self._disconnection()
         if self.streams_late and self.stream is None:
             self._timer = asyncio.get_running_loop().call_later(self._keep_alive.seconds, self._open_late)
@@ -323,12 +322,31 @@ class StatelessResponder(PostResponder):
             self._client.add_done_callback(self.client_disconnected)
         return self._client
 
-    async def _send_stream(self, stream: SSEStream, post: IncomingPost) -> None:
+    async def send_parked(self) -> None:
+        """Send the stream, if there is one, of a handler that has no task; return if the server can go on with it."""
+        if self.stream is not None and self._post is not None:
+            post = self._post
+            self._post = None  # Frees memory: a stream may be open for days.
+            self.scope = {"client": post.scope.get("client")}
+            self.sending = asyncio.current_task()
+            if await self._send_stream(self.stream, post):
+                self.sending = None
+
+    def unpark(self) -> None:
+        """Send the stream, if there is one, in a task of its own: the handler has one."""
+        self.parks = False
+        if self.stream is not None and self._post is not None:
+            self.sending = asyncio.get_running_loop().create_task(self._send_stream(self.stream, self._post))
+
+    async def _send_stream(self, stream: SSEStream, post: IncomingPost) -> bool:
+        gone, is_held = disconnection(post.receive) if self.parks else self._disconnection(), False
+        send, end = post.send, self.client_disconnected
         try:
-            await send_stream(stream, self._disconnection(), post.send, self._keep_alive)
+            is_held = await send_stream(stream, gone, send, self._keep_alive, holds=self.parks, on_end=end)
         finally:
-            if not self.is_done:
+            if not (is_held or self.is_done):
                 self.client_disconnected(None)
+        return is_held
 
 
 # Responses to POST requests that are always one JSON body: messages before the response do not open an SSE stream.

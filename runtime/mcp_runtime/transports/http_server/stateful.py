@@ -10,15 +10,7 @@ from typing import Final
 from ...aio.tasks import SharedLifespan, TaskStarter, task_starter
 from ...aio.threads import CALLER
 from ...errors import JSONRPCError
-from ...http.asgi import (
-    Receive,
-    RefusedRequestError,
-    Send,
-    disconnection,
-    id_of,
-    respond,
-    send_error,
-)
+from ...http.asgi import Receive, RefusedRequestError, Send, disconnection, id_of, respond, send_error
 from ...http.clients import ClientCounts, ClientKey, address_of
 from ...http.headers import PROTOCOL_VERSION, SESSION_ID, Headers, HTTPError, Raw
 from ...http.server_rules import resume_position, retry_headers, status_of

@@ -5,12 +5,14 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Hashable, Mapping
+from contextvars import Context, copy_context
+from functools import partial
 from typing import Any, Final
 
 from pydantic_core import from_json
 
 from ...aio.shared_work import SharedWork
-from ...aio.tasks import SharedLifespan, noting_wait
+from ...aio.tasks import Coro, LongWait, SharedLifespan, adopted_task, go_on, noting_wait
 from ...aio.threads import CALLER
 from ...errors import ConnectionClosedError, RemoteError
 from ...http.asgi import respond, send_error
@@ -28,7 +30,7 @@ from ...protocol.connection import Connection, Event, MessageRejected, Notificat
 from ...protocol.jsonrpc import INTERNAL_ERROR, INVALID_REQUEST, RequestMessage
 from ...protocol.models import is_list, is_object
 from ...protocol.result_types import FollowedPages
-from ...protocol.revision import META, Request
+from ...protocol.revision import META, Request, Stateless
 from ...session.interfaces import UNAUTHENTICATED, Dispatcher, Service
 from ...session.session import run_notification_handler, run_request_handler
 from .responses import IncomingPost, StatelessResponder
@@ -71,9 +73,10 @@ class StatelessHandler:
         self._dispatcher: Dispatcher | None = None
         self._loop: asyncio.AbstractEventLoop
         # Requests that wait for something, by their responders, with their clients.
-        self._waiting: dict[StatelessResponder, tuple[asyncio.Task[Any], Hashable]] = {}
+        self._waiting: dict[StatelessResponder, tuple[asyncio.Future[Any], Hashable]] = {}
         self._counts = ClientCounts(_MAX_RUNNING, _MAX_RUNNING_OF_ADDRESS)
-        calls = service.revision.http.tool_call
+        lifecycle, calls = service.revision.lifecycle, service.revision.http.tool_call
+        self._listen_row = lifecycle.listen if isinstance(lifecycle, Stateless) else None
         self._tool_call = None if calls is None else calls.method
         self._name_param = "" if calls is None else self._revision.http.name_params.get(calls.method, "")
         self._paths: dict[str, HeaderPaths] = {}
@@ -105,12 +108,42 @@ class StatelessHandler:
         if len(self._waiting) >= _MAX_RUNNING and self._counts.is_full(responder.client_key()):
             return await send_error(post.send, _TOO_MANY, event.id)
         CALLER.set(responder.client_key)
-        handler = run_request_handler(self._connection, event, dispatcher.handle, responder)
-        await noting_wait(responder.serve(handler, post), self._look_out, self._look_away, responder)
+        responder.parks = event.row is self._listen_row
+        if not post.head.accepts_json:
+            responder.open_stream()
+        work = responder.serve(run_request_handler(self._connection, event, dispatcher.handle, responder))
+        if responder.parks:
+            return await self._serve_long(work, responder)
+        await noting_wait(work, self._look_out, self._look_away, responder)
 
-    def _look_out(self, responder: StatelessResponder) -> None:
+    async def _serve_long(self, work: Coro, responder: StatelessResponder) -> None:
+        """Serve a request whose handler may wait for days: it has no task while it does."""
+        context = copy_context()
+        try:
+            waits_for = context.run(work.send, None)
+        except StopIteration:
+            return await responder.send_parked()
+        if type(waits_for) is LongWait:
+            self._look_out(responder, waits_for)
+            waits_for.add_done_callback(partial(self._go_on, work, context, responder), context=context)
+            return await responder.send_parked()
+        responder.unpark()
+        self._look_out(responder)
+        try:
+            await go_on(work, context.run, waits_for, None)
+        finally:
+            self._look_away(responder)
+
+    def _go_on(self, work: Coro, context: Context, responder: StatelessResponder, done: LongWait) -> None:
+        """Let a handler go on that has waited without a task."""
+        task = adopted_task(self._loop, work, context, done)
+        self._waiting[responder] = task, self._waiting[responder][1]
+        responder.look_out(task)
+        task.add_done_callback(lambda _: self._look_away(responder))
+
+    def _look_out(self, responder: StatelessResponder, waits_for: LongWait | None = None) -> None:
         """Count a request that waits for something, and look out for its client."""
-        task = asyncio.current_task(self._loop)
+        task = waits_for or asyncio.current_task(self._loop)
         assert task is not None, "a request is served by a task"
         client = responder.client_key()
         self._waiting[responder] = (task, client)
@@ -164,6 +197,7 @@ class StatelessHandler:
             await self._dispatcher.background_tasks.end()
 
     async def _wait_for_handlers(self, timeout: float) -> None:
+        await asyncio.sleep(0)  # What has waited without a task gets one.
         if self._waiting:
             await asyncio.wait([task for task, _ in self._waiting.values()], timeout=timeout)
 

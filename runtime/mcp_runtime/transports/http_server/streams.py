@@ -89,24 +89,9 @@ _FULL_BYTES: Final = 1 << 20  # Undelivered bytes above which `drain` waits.
 class SSEStream:
     """One stream of numbered messages. A new connection replaces the attached one, so that no message is sent twice."""
 
-    __slots__ = (
-        "id",
-        "last",
-        "size",
-        "auth",
-        "_delivered_size",
-        "finished",
-        "_store",
-        "_delivered",
-        "_attached",
-        "_was_attached",
-        "_is_notified",
-        "_waiting",
-        "_room",
-        "_closed_connection",
-        "_resumable",
-        "_retry",
-    )
+    __slots__ = ("id", "last", "size", "auth", "_delivered_size", "finished", "_store", "_delivered", "_attached",
+                 "_was_attached", "_is_notified", "_waiting", "_room", "_closed_connection", "_resumable",
+                 "_retry")  # fmt: skip
 
     def __init__(self, store: EventStore, resumable: bool = True, retry: int = RETRY, id: str = "") -> None:
         self.id = id or secrets.token_urlsafe(16).replace("-", "_")
@@ -339,10 +324,11 @@ async def send_stream(
     priming_event: bool = False,
     holds: bool = False,
     max_seconds: float | None = None,
-) -> None:
+    on_end: Callable[[object], None] | None = None,
+) -> bool:
     """Send a stream over one HTTP connection until the stream ends or the client disconnects.
 
-    With `holds`, this may return when there is nothing to send, and the stream goes on.
+    With `holds`, this may return True when there is nothing to send, and the stream goes on.
 
     Args:
         stream: The stream; any other connection is detached from it.
@@ -355,24 +341,27 @@ async def send_stream(
         priming_event: Begin with an empty event, see `SSEStream.pump`.
         holds: Return when there is nothing to send, if the server can go on with the stream.
         max_seconds: Seconds after which a stream that goes on ends. Default None: it has no such limit.
+        on_end: Called when a stream that goes on has ended. Default None: nothing is.
     """
     response = PartedResponse(send, (*_STREAM, *more) if more else _STREAM)
     release = stream.release
     until = None if max_seconds is None else asyncio.get_running_loop().time() + max_seconds
-    hold = partial(_hold, stream, disconnect, response, keep_alive, until) if holds else None
+    hold = partial(_hold, stream, disconnect, response, keep_alive, until, on_end) if holds else None
     stream.attach(disconnect)
     disconnect.add_done_callback(release)
     try:
         if first:
             response.add(first)
-        if await stream.pump(disconnect, response, keep_alive, after, priming_event, hold):
-            await response.end()
+        if not await stream.pump(disconnect, response, keep_alive, after, priming_event, hold):
+            return True
+        await response.end()
     except OSError as error:
         _log.debug("a client disconnected from its stream: %s", error)
     finally:
         disconnect.remove_done_callback(release)  # Called here, which saves an iteration of the event loop.
         release(disconnect)
         disconnect.cancel()
+    return False
 
 
 def _hold(
@@ -381,10 +370,12 @@ def _hold(
     response: PartedResponse,
     keep_alive: KeepAliveTimer,
     until: float | None,
+    on_end: Callable[[object], None] | None,
     cursor: int,
 ) -> bool:
     """Let a stream go on without a task, from a number on; return False if the server cannot do that."""
     held = HeldStream(stream, keep_alive, cursor) if until is None else LimitedStream(stream, keep_alive, cursor, until)
+    held.on_end = on_end
     if (rest := response.hold(held)) is None:
         return False
     stream.exchange(connection, held)
@@ -395,13 +386,14 @@ def _hold(
 class HeldStream:
     """A stream that is sent over an open connection, without a task while there is nothing to send: very many wait."""
 
-    __slots__ = ("_stream", "_keep_alive", "_cursor", "_response")
+    __slots__ = ("on_end", "_stream", "_keep_alive", "_cursor", "_response")
 
     def __init__(self, stream: SSEStream, keep_alive: KeepAliveTimer, cursor: int) -> None:
         """Go on with a stream after the message of this number."""
         self._stream = stream
         self._keep_alive = keep_alive
         self._cursor = cursor
+        self.on_end: Callable[[object], None] | None = None
         self._response: HeldResponse | None = None  # None while it is sent, and at the end.
 
     def wait(self, response: HeldResponse) -> None:
@@ -452,6 +444,8 @@ class HeldStream:
 
     def _end(self) -> None:
         self._stream.release(self)
+        if self.on_end is not None:
+            self.on_end(self)
 
 
 class LimitedStream(HeldStream):

@@ -279,6 +279,7 @@ async def figures(kind: str, number: int, most: int) -> dict[str, float]:
         counts = [each.events for each in open_streams]
         began, cpu = time.perf_counter(), time.process_time()
         await announce()
+        await until(lambda: open_streams[-1].events > counts[-1])
         await until(lambda: all(each.events > count for each, count in zip(open_streams, counts, strict=True)))
         found["seconds"] = time.perf_counter() - began
         found["cpu"] = time.process_time() - cpu

@@ -4,16 +4,19 @@
 
 One server process, 2026-07-28, two tenants that a header names. One makes a call each 5 ms and never meets its limit.
 The other one has 100 calls a second, and makes by turns none; as many as that; four times as many; and on 16
-connections as many as are answered, without a pause after a refusal. Each turn has a p99 of the first tenant's calls,
-and ratios are to that of the turn of the same round in which the other keeps to its limit. Writes
-benchmarks/results/tenants.md.
+connections as many as are answered, without a pause after a refusal. It has a process of its own, with a lower
+priority than the one that measures: what its own client costs is not what the server costs. Each turn has a p99 of the
+first tenant's calls, and ratios are to that of the turn of the same round in which the other keeps to its limit.
+Writes benchmarks/results/tenants.md.
 """
 
 from __future__ import annotations
 
 import argparse
 import asyncio
+import json
 import statistics
+import subprocess
 import sys
 import time
 from collections.abc import Sequence
@@ -78,8 +81,8 @@ async def busy(connection: Connection, request: bytes, pause: float, first: floa
         await asyncio.sleep(max(due - time.perf_counter(), 0))
 
 
-async def turn(port: int, seconds: float, rate: float) -> tuple[list[float], dict[str, int]]:
-    """Return the milliseconds of each call of the one tenant, and how many of the other's had which status."""
+async def load(port: int, seconds: float, rate: float) -> dict[str, int]:
+    """Make the calls of the busy tenant for so long, and return how many had which status."""
     number = CONNECTIONS if rate > 1 else min(int(rate), 1)
     pause = 0.0 if rate == float("inf") else number / (rate * LIMIT) if rate else 0.0
     connections = [await connect(port) for _ in range(number)]
@@ -90,6 +93,19 @@ async def turn(port: int, seconds: float, rate: float) -> tuple[list[float], dic
         asyncio.create_task(busy(each, request, pause, first, counts))
         for each, first in zip(connections, starts, strict=True)
     ]
+    print("ready", flush=True)
+    await asyncio.sleep(seconds)
+    for task in others:
+        task.cancel()
+        with suppress(asyncio.CancelledError):
+            await task
+    for connection in connections:
+        connection.transport.close()
+    return counts
+
+
+async def times_of(port: int, seconds: float) -> list[float]:
+    """Return the milliseconds of each call of the other tenant."""
     quiet, times = await connect(port), []
     end = time.perf_counter() + seconds
     while time.perf_counter() < end:
@@ -98,13 +114,18 @@ async def turn(port: int, seconds: float, rate: float) -> tuple[list[float], dic
         times.append((time.perf_counter() - start) * 1000)
         assert headers["status"] == "200", body
         await asyncio.sleep(PAUSE)
-    for task in others:
-        task.cancel()
-        with suppress(asyncio.CancelledError):
-            await task
-    for connection in (*connections, quiet):
-        connection.transport.close()
-    return times, counts
+    quiet.transport.close()
+    return times
+
+
+def turn(port: int, seconds: float, rate: float) -> tuple[list[float], dict[str, int]]:
+    """Return the milliseconds of each call of the one tenant, and how many of the other's had which status."""
+    words = ["nice", "-n", "10", sys.executable, __file__, f"--load={port}", f"--rate={rate}", f"--seconds={seconds}"]
+    with subprocess.Popen(words, stdout=subprocess.PIPE, text=True) as other:
+        assert other.stdout is not None
+        assert other.stdout.readline() == "ready\n"
+        times = asyncio.run(times_of(port, seconds))
+        return times, json.loads(other.stdout.read())
 
 
 def percentile(times: Sequence[float], part: int) -> float:
@@ -117,7 +138,12 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
     parser.add_argument("--turns", type=int, default=9)
     parser.add_argument("--seconds", type=float, default=4.0)
+    parser.add_argument("--load", type=int, metavar="PORT", help="only be the busy tenant of this server")
+    parser.add_argument("--rate", type=float, help="its calls, as multiples of its limit")
     options = parser.parse_args()
+    if options.load:
+        print(json.dumps(asyncio.run(load(options.load, options.seconds, options.rate))))
+        return
     rounds = Rounds(options.turns)
     halves: dict[str, list[float]] = {kind: [] for kind in KINDS}
     worst: dict[str, list[float]] = {kind: [] for kind in KINDS}
@@ -125,7 +151,7 @@ def main() -> None:
     with HttpChild([sys.executable, "-c", SERVER]) as server:
         for number in rounds:
             for kind, rate in KINDS.items():
-                times, counts = asyncio.run(turn(server.port, options.seconds, rate))
+                times, counts = turn(server.port, options.seconds, rate)
                 if number:
                     halves[kind].append(percentile(times, 50))
                     worst[kind].append(percentile(times, 99))

@@ -1,12 +1,14 @@
 """What `mcp-generated migrate` does to fifteen servers that others wrote: their own tests, lists and calls.
 
-    python benchmarks/migrations/measure.py [--work DIR] [--to compat] [--to app] [--only NAME] [--again]
+    python benchmarks/migrations/measure.py [--work DIR] [--to compat] [--to app] [--only NAME] [--again] [--jobs 4]
 
 For each server of servers.toml: its source from the package index, an environment with its SDK, its own tests, and a
 conversation with it; then a copy that is migrated with `--write` and nothing by hand, an environment without the SDK,
-the same tests and the same conversation. What is in DIR already is kept, also results; `--again` migrates and tests
-anew. The table is written to benchmarks/results/migrations.md if all servers were measured. It takes an hour: tests
-that need a network wait for it.
+the same tests and the same conversation. Each place in the list of tools and in three answers that differs is counted
+as marked or unmarked: the rows `told` of servers.toml say which mark tells of it, and the report must have that mark.
+What is in DIR already is kept, also results; `--again` migrates and tests anew. The table is written to
+benchmarks/results/migrations.md if all servers were measured. It takes an hour, or less with `--jobs`: tests that need
+a network wait for it.
 """
 
 from __future__ import annotations
@@ -20,11 +22,11 @@ import subprocess
 import sys
 import tarfile
 import tomllib
-from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from datetime import date
+from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import Any, Final
 from xml.etree import ElementTree
@@ -45,7 +47,7 @@ TEST_PACKAGES: Final = (
 OURS: Final = "mcp mcp-types fastmcp fastmcp-slim pydantic pydantic-core typing-extensions typing-inspection starlette"
 LEFT_OUT: Final = frozenset(OURS.split()) | {"uvicorn", "anyio"}  # Not those versions that the SDK had chosen.
 LIMIT: Final = 60.0
-HEADS: Final = ["server", "SDK", "passed before", "of these after", "marks", "tools", "answers"]
+HEADS: Final = "server, SDK, passed before, of these after, marks, tools, marked differences, unmarked".split(", ")
 
 
 @dataclass(frozen=True)
@@ -187,13 +189,27 @@ def converse(server: Server, kind: str, environment: Mapping[str, str]) -> None:
             answers["initialize"] = ask(process, reader, {"id": 1, "method": "initialize", "params": hello})
             send(process, {"method": "notifications/initialized"})
             for line in lines:
-                answers[f"{line['method']} {line['id']}"] = ask(process, reader, line)
+                answers[f"{line['method']} {line['id']}"] = answer = ask(process, reader, line)
+                if line["method"] == "tools/list":
+                    answer["tools"] += further_pages(process, reader, answer)
         except (OSError, TimeoutError, EOFError) as error:
             answers["ended"] = type(error).__name__
         finally:
             process.kill()
     process.wait()
     server.result(kind, "answers.json").write_text(json.dumps(answers, indent=1), encoding="utf-8")
+
+
+def further_pages(
+    process: subprocess.Popen[str], reader: ThreadPoolExecutor, page: Mapping[str, Any]
+) -> list[dict[str, Any]]:
+    """Return the tools of the pages after the first one."""
+    tools: list[dict[str, Any]] = []
+    while page.get("nextCursor"):
+        request = {"id": 100 + len(tools), "method": "tools/list", "params": {"cursor": page["nextCursor"]}}
+        page = ask(process, reader, request)
+        tools += page["tools"]
+    return tools
 
 
 def send(process: subprocess.Popen[str], message: Mapping[str, Any]) -> None:
@@ -235,44 +251,86 @@ def passed(path: Path) -> set[str]:
 
 
 def same_meaning(value: Any) -> Any:
-    """Return a schema without `additionalProperties: true`, which means the same as its absence."""
+    """Return a value without what means the same as its absence: `additionalProperties: true`, `isError: false`."""
+    absent = (("additionalProperties", True), ("isError", False))
     if is_object(value):
-        return {key: same_meaning(item) for key, item in value.items() if (key, item) != ("additionalProperties", True)}
+        return {key: same_meaning(item) for key, item in value.items() if (key, item) not in absent}
     return [same_meaning(item) for item in value] if is_list(value) else value
 
 
-def differences(before: Mapping[str, Any], after: Mapping[str, Any]) -> tuple[str, str]:
-    """Return what a client sees otherwise: in the list of tools, and in the answers to calls."""
-    if "tools/list 2" not in before:
-        return "does not start here", ""
+@dataclass(frozen=True)
+class Difference:
+    """A place that a client sees otherwise, such as `tools/add/inputSchema/title`, and what is there afterwards."""
+
+    where: str
+    after: Any
+
+
+def flat(where: str, before: Any, after: Any) -> Iterator[Difference]:
+    """Yield the innermost places in which two values differ."""
+    if before == after:
+        return
+    if is_object(before) and is_object(after):
+        for key in sorted(before.keys() | after.keys()):
+            yield from flat(f"{where}/{key}", before.get(key), after.get(key))
+    elif is_list(before) and is_list(after) and len(before) == len(after):
+        for index, (old, new) in enumerate(zip(before, after, strict=True)):
+            yield from flat(f"{where}/{index}", old, new)
+    else:
+        yield Difference(where, after)
+
+
+def is_error(answer: Any) -> bool:
+    """Return True for an error of the protocol, and for the result of a call that has failed."""
+    return not is_object(answer) or "content" not in answer or bool(answer.get("isError"))
+
+
+def differences(before: Mapping[str, Any], after: Mapping[str, Any]) -> list[Difference]:
+    """Return what a client sees otherwise in the list of tools, and in the answers to calls."""
     if "tools/list 2" not in after:
-        return "does not start", ""
+        return [Difference("start", after.get("ended"))]
     old, new = ({tool["name"]: tool for tool in kind["tools/list 2"]["tools"]} for kind in (before, after))
-    fields = Counter(
-        field
-        for name in old.keys() & new.keys()
-        for field in old[name].keys() | new[name].keys()
-        if same_meaning(old[name].get(field)) != same_meaning(new[name].get(field))
+    found = list(flat("tools", same_meaning(old), same_meaning(new)))
+    for number, name in enumerate([name for name in before if name.startswith("tools/call")], 1):
+        answers = same_meaning(before[name]), same_meaning(after.get(name))
+        failed = is_error(answers[0]), is_error(answers[1])
+        kind = {(True, True): "other error", (False, True): "refused", (True, False): "accepted"}.get(failed)
+        if kind is None:
+            found += flat(f"call {number}", *answers)
+        elif answers[0] != answers[1]:
+            found.append(Difference(f"call {number}/{kind}", answers[1]))
+    return found
+
+
+def is_told(difference: Difference, marks: Sequence[str], told: Sequence[Mapping[str, str]]) -> bool:
+    """Return True if the report of the migration has a mark that tells of a difference, by the rows of servers.toml."""
+    return any(
+        fnmatchcase(difference.where, row["where"])
+        and re.search(row.get("after", ""), json.dumps(difference.after)) is not None
+        and any(row["mark"] in mark for mark in marks)
+        for row in told
     )
-    parts = [f"{field} of {count}" for field, count in sorted(fields.items())]
-    parts += [f"{len(old.keys() ^ new.keys())} are not in both"] if old.keys() != new.keys() else []
-    calls = [name for name in before if name.startswith("tools/call")]
-    same = sum(before[name] == after.get(name) for name in calls)
-    return ", ".join(parts) or f"{len(old)} of {len(old)} equal", f"{same} of {len(calls)} equal"
 
 
-def row_of(server: Server, goal: str) -> tuple[list[str], list[str]]:
-    """Return the row of a server, and the tests that it has lost."""
+def row_of(server: Server, goal: str, told: Sequence[Mapping[str, str]]) -> tuple[list[str], list[str]]:
+    """Return the row of a server, and what it has lost: tests, and differences without a mark."""
     old = passed(server.result("before", "xml"))
     lost = sorted(old - passed(server.result(goal, "xml")))
     report = json.loads(server.result(goal, "report.json").read_text(encoding="utf-8"))
+    marks = [mark["reason"] for file in report["files"] for mark in file["marks"]]
     before, after = (
         json.loads(server.result(kind, "answers.json").read_text(encoding="utf-8")) for kind in ("before", goal)
     )
     package = str(server.row["package"]).replace("==", " ")
-    tools, answers = differences(before, after)
     tests = [str(len(old)), str(len(old) - len(lost))] if old else ["none", ""]
-    return [package, server.row["sdk"], *tests, str(report["counts"]["marks"]), tools, answers], lost
+    cells = [package, server.row["sdk"], *tests, str(report["counts"]["marks"])]
+    if "tools/list 2" not in before:
+        return [*cells, "does not start here", "", ""], [f"test {name}" for name in lost]
+    found = differences(before, after)
+    unmarked = [item for item in found if not is_told(item, marks, told)]
+    tools = str(len(before["tools/list 2"]["tools"])) if "tools/list 2" in after else "does not start"
+    names = [f"test {name}" for name in lost] + [f"unmarked {item.where}" for item in unmarked]
+    return [*cells, tools, str(len(found) - len(unmarked)), str(len(unmarked))], names
 
 
 def measure(server: Server, goals: Sequence[str], environment: Mapping[str, str], again: bool) -> None:
@@ -295,6 +353,7 @@ def main() -> None:
     parser.add_argument("--work", type=Path, default=ROOT / "build" / "migrations")
     parser.add_argument("--to", action="append", choices=["compat", "app"], dest="goals")
     parser.add_argument("--only", action="append", default=[], help="servers whose name has this text")
+    parser.add_argument("--jobs", type=int, default=1, help="how many servers are measured at once")
     parser.add_argument("--again", action="store_true")
     options = parser.parse_args()
     table = tomllib.loads((FOLDER / "servers.toml").read_text(encoding="utf-8"))
@@ -305,14 +364,21 @@ def main() -> None:
     servers = [server for server in every if not options.only or any(text in server.name for text in options.only)]
     fetch(servers, work)
     rows: dict[str, list[list[str]]] = {goal: [] for goal in goals}
-    for server in servers:
-        measure(server, goals, table["environment"], options.again)
-        for goal in goals:
-            row, lost = row_of(server, goal)
-            rows[goal].append(row)
-            print(goal, *row, *(f"\n    lost: {name}" for name in lost), sep="  ", flush=True)
+    with ThreadPoolExecutor(options.jobs) as pool:
+        measured = [pool.submit(measure, server, goals, table["environment"], options.again) for server in servers]
+        for server, done in zip(servers, measured, strict=True):
+            done.result()
+            for goal in goals:
+                row, lost = row_of(server, goal, table["told"])
+                rows[goal].append(row)
+                print(goal, *row, *(f"\n    lost: {name}" for name in lost), sep="  ", flush=True)
     if len(servers) == len(every) and len(goals) > 1:
         RESULTS.write_text(written(rows), encoding="utf-8")
+
+
+def total(table: Sequence[Sequence[str]], column: int) -> int:
+    """Return the sum of a column."""
+    return sum(int(row[column] or 0) for row in table)
 
 
 def written(rows: Mapping[str, Sequence[Sequence[str]]]) -> str:
@@ -326,7 +392,8 @@ def written(rows: Mapping[str, Sequence[Sequence[str]]]) -> str:
         tested = [row for row in table if row[2] != "none"]
         whole = sum(row[2] == row[3] for row in tested)
         parts.append(
-            f"\n## --to {goal}\n\nEvery test that passed before passes in {whole} of {len(tested)} servers.\n\n"
+            f"\n## --to {goal}\n\nEvery test that passed before passes in {whole} of {len(tested)} servers."
+            f" Differences that a client sees: {total(table, -2)} with a mark, {total(table, -1)} without.\n\n"
         )
         parts += [f"| {' | '.join(row)} |\n" for row in (HEADS, ["---"] * len(HEADS), *table)]
     return "".join(parts)

@@ -45,6 +45,7 @@ class Names:
         self._wrapper = wrapper
         self._tables = tables
         self.variables: dict[str, str] = dict(known)
+        self.classes: dict[str, str] = {}  # Classes of the module that derive from one of an SDK, with its kind.
         self.used: set[str] = set()
         found = _Spelled(packages)
         wrapper.module.visit(found)
@@ -78,7 +79,7 @@ class Names:
                 return "type"
             if isinstance(node.func, cst.Attribute) and self.kind(node.func.value) in _CONNECTIONS:
                 return "type"  # The result of a request.
-            return self._tables.kinds.get(path, "")
+            return self._tables.kinds.get(path, "") or self.classes.get(_root(node.func), "")
         if isinstance(node, cst.Subscript):
             return self.kind(node.value)
         if (path := self.path(node)) and (kind := self._tables.kinds.get(path)):
@@ -157,6 +158,11 @@ class _Variables(cst.CSTVisitor):
     def __init__(self, names: Names) -> None:
         super().__init__()
         self._names = names
+
+    def visit_ClassDef(self, node: cst.ClassDef) -> None:
+        for base in node.bases:
+            if kind := self._names.type_kind(base.value):
+                self._names.classes[node.name.value] = kind
 
     def visit_Assign(self, node: cst.Assign) -> None:
         for target in node.targets:

@@ -64,6 +64,7 @@ class SourceEdit(cst.CSTTransformer):
         self._chained: set[cst.CSTNode] = set()  # `server.settings` of `server.settings.lifespan`, which a rule is for.
         self._handled: set[cst.CSTNode] = set()  # Strings of calls that are changed or marked there.
         self._awaited: set[cst.CSTNode] = set()
+        self._bases: list[str] = []  # Kinds of the bases of the classes around.
         self._handlers = 0
         self._depth = 0
         self._header = {line.comment.value for line in wrapper.module.header if line.comment is not None}
@@ -316,7 +317,7 @@ class SourceEdit(cst.CSTTransformer):
     def leave_Call(self, original_node: cst.Call, updated_node: cst.Call) -> cst.BaseExpression:
         function = original_node.func
         name = _last_name(function)
-        kind = self._tables.kinds.get(self.names.path(function), "")
+        kind = self._constructed(function)
         on = f"{kind}()" if kind else ""
         if isinstance(function, cst.Attribute) and (owner := self.names.kind(function.value)):
             on = f"{owner}.{name}"
@@ -333,6 +334,20 @@ class SourceEdit(cst.CSTTransformer):
         if name in self._tables.strings:
             return self._with_paths(original_node, call)
         return self._looked_up(original_node, call, name) if name in self._tables.lookups else call
+
+    def visit_ClassDef(self, node: cst.ClassDef) -> None:
+        self._bases.append(self.names.classes.get(node.name.value, ""))
+
+    def leave_ClassDef(self, original_node: cst.ClassDef, updated_node: cst.ClassDef) -> cst.ClassDef:
+        self._bases.pop()
+        return updated_node
+
+    def _constructed(self, function: cst.BaseExpression) -> str:
+        """Return the kind of what a call creates, also by `super().__init__(…)` of a class of the program."""
+        if isinstance(function, cst.Attribute) and function.attr.value == "__init__" and self._bases:
+            owner = function.value.func if isinstance(function.value, cst.Call) else None
+            return self._bases[-1] if isinstance(owner, cst.Name) and owner.value == "super" else ""
+        return self._tables.kinds.get(self.names.path(function), "")
 
     def _looked_up(self, node: cst.Call, updated: cst.Call, name: str) -> cst.Call:
         """Return a call such as `version("mcp")` with the name of this distribution, and mark it."""

@@ -86,7 +86,7 @@ STANDALONE: Final = Words(
     told="{error}",
     failed="Error calling tool {name!r}: {error}",
     hidden="Error calling tool {name!r}",
-    title="call[{name}]",
+    title="call[{function}]",
     unknown={
         "call_tool": "Unknown tool: {name!r}",
         "get_prompt": "Unknown prompt: {name!r}",

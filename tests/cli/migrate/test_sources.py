@@ -319,6 +319,37 @@ def test_settings_of_a_native_app_are_marked_but_for_its_lifespan(tmp_path: Path
     assert migrated(tmp_path, source)[1] == []
 
 
+OWN_CLASS: Final = """\
+from fastmcp import FastMCP
+
+
+class Shop(FastMCP):
+    def __init__(self, name: str) -> None:
+        super().__init__(name, list_page_size=10)
+
+
+class Plain:
+    def __init__(self) -> None:
+        super().__init__()
+
+
+shop = Shop("x")
+"""
+
+
+def test_a_class_of_the_program_has_the_keywords_where_it_calls_that_of_the_sdk(tmp_path: Path) -> None:
+    text, reasons = migrated(tmp_path, OWN_CLASS, "app")
+    assert "super().__init__(name, page_size=10, coerce=True, tool_errors=(Exception,))" in text
+    assert 'shop = Shop("x")' in text and "super().__init__()" in text
+    assert sum("otherwise in an App" in reason for reason in reasons) == 1
+    assert migrated(tmp_path, OWN_CLASS)[1] == []
+
+
+def test_an_object_of_a_class_of_the_program_is_a_server(tmp_path: Path) -> None:
+    _, reasons = migrated(tmp_path, OWN_CLASS + "shop._tool_manager\n")
+    assert ["private attribute" in reason for reason in reasons] == [True]
+
+
 def test_a_context_that_a_test_makes_stays_that_of_compat(tmp_path: Path) -> None:
     source = "from mcp.server.fastmcp import Context, FastMCP\n"
     assert migrated(tmp_path, source + "Context()\n", "app")[0] == (
@@ -353,7 +384,7 @@ def test_a_server_of_fastmcp_2_is_told_what_later_releases_list(
     source = tmp_path / "server.py"
     source.write_text("from fastmcp import FastMCP\nm = FastMCP('x')\n")
     [file] = [file for file in Project(tmp_path, "compat").edited() if file.path == source]
-    assert ["FastMCP 3 and later" in mark.reason for mark in file.marks] == ([True] if is_older else [])
+    assert ["than in FastMCP 2" in mark.reason for mark in file.marks] == ([True] if is_older else [])
 
 
 def test_an_object_of_a_native_app_is_marked_and_that_of_compat_is_as_before(tmp_path: Path) -> None:

@@ -112,6 +112,17 @@ async def test_a_tool_that_a_program_makes_is_that_of_the_decorator() -> None:
     assert result.structured_content == {"result": 3.0}
 
 
+async def test_an_error_of_arguments_names_the_function() -> None:
+    def count_async(number: int) -> int:
+        return number
+
+    server = StandaloneFastMCP("shop")
+    server.tool(count_async, name="count")
+    async with create_connected_server_and_client_session(server) as session:
+        result = await session.call_tool("count", {})
+    assert result.content[0].text.startswith("1 validation error for call[count_async]\nnumber\n")
+
+
 def test_the_version_of_an_sdk_is_the_release_whose_names_are_here() -> None:
     assert sdk_version("fastmcp").startswith("4.") and sdk_version("mcp").startswith("2.")
     assert sdk_version("fastmcp-slim") == sdk_version("fastmcp") and sdk_version("mcp-types") == sdk_version("mcp")

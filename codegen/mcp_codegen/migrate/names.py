@@ -79,7 +79,7 @@ class Names:
                 return "type"
             if isinstance(node.func, cst.Attribute) and self.kind(node.func.value) in _CONNECTIONS:
                 return "type"  # The result of a request.
-            return self._tables.kinds.get(path, "") or self.classes.get(_root(node.func), "")
+            return self._tables.kinds.get(path, "") or self.classes.get(_root(node.func), "") or self._returned(node)
         if isinstance(node, cst.Subscript):
             return self.kind(node.value)
         if (path := self.path(node)) and (kind := self._tables.kinds.get(path)):
@@ -89,6 +89,10 @@ class Names:
         if isinstance(node, cst.Attribute):
             return self.variables.get(node.attr.value, "")
         return ""
+
+    def _returned(self, node: cst.Call) -> str:
+        """Return the kind of what a function of the program returns, by its annotation."""
+        return self.variables.get(f"{node.func.value}()", "") if isinstance(node.func, cst.Name) else ""
 
     def type_kind(self, node: cst.BaseExpression) -> str:
         """Return the kind of the objects that an annotation names."""
@@ -135,6 +139,9 @@ class _Spelled(cst.CSTVisitor):
         if isinstance(node.func, cst.Name):
             self.called.add(node.func.value)
 
+    def visit_ClassDef(self, node: cst.ClassDef) -> None:
+        self.called |= {_root(base.value) for base in node.bases}  # Their objects are made, too.
+
     def visit_Attribute(self, node: cst.Attribute) -> bool:
         node.value.visit(self)
         return False  # The name of an attribute is no name of the module.
@@ -163,6 +170,10 @@ class _Variables(cst.CSTVisitor):
         for base in node.bases:
             if kind := self._names.type_kind(base.value):
                 self._names.classes[node.name.value] = kind
+
+    def visit_FunctionDef(self, node: cst.FunctionDef) -> None:
+        if node.returns is not None and (kind := self._names.type_kind(node.returns.annotation)):
+            self._names.variables.setdefault(f"{node.name.value}()", kind)
 
     def visit_Assign(self, node: cst.Assign) -> None:
         for target in node.targets:

@@ -30,6 +30,7 @@ _UNSTRUCTURED: Final = re.compile(
     r"(?m)\bmcp(?:\[[^\]]*\])?\"?\s*[=:]?\s*\"?(?:==\s*1\.\d\b|~=\s*1\.\d\.\d|[<>=~!^][^\"'\n#;]*<\s*1\.(?:\d|10)\b)"
 )
 _FASTMCP_2: Final = re.compile(r"(?m)\bfastmcp(?:\[[^\]]*\])?\"?\s*[=:]?\s*\"?(?:(?:>=|==|~=|\^|>)\s*2\b|<\s*3\b)")
+_RETURNS: Final = re.compile(rb"(?m)^def (\w+)\((?:(?!^def )[\s\S])*?\)\s*->\s*[\"']?([\w.]+)")
 _FASTMCP_OF_V2: Final = re.compile(r"(?:>=|==|~=|\^|>)\s*4\b")
 
 
@@ -79,7 +80,8 @@ class Project:
 
     def _servers(self, texts: Mapping[Path, bytes]) -> dict[str, Mapping[str, str]]:
         """Return the kinds of the variables of modules, by the last part of their name: tests import servers."""
-        return {path.stem: _assigned(data) for path, data in texts.items() if _MENTIONS.search(data)}
+        named = {path: path.parent.name if path.stem == "__init__" else path.stem for path in texts}
+        return {named[path]: _assigned(data) for path, data in texts.items() if _MENTIONS.search(data)}
 
     def _source(self, path: Path, data: bytes, servers: Mapping[str, Mapping[str, str]]) -> Edited:
         edited = Edited(path, data, data)
@@ -88,9 +90,8 @@ class Project:
         known: dict[str, str] = {}
         for module, names in re.findall(rb"(?m)^\s*from\s+([\w.]+)\s+import\s+\(?([^\n)]*)", data):
             kinds = servers.get(module.decode().rpartition(".")[2], {})
-            known |= {
-                name: kinds[name] for name in re.findall(r"\w+", names.decode("utf-8", "replace")) if name in kinds
-            }
+            words = re.findall(r"\w+", names.decode("utf-8", "replace"))
+            known |= {name: kinds[name] for word in words for name in (word, f"{word}()") if name in kinds}
         try:
             after, changes = migrated(
                 data,
@@ -112,7 +113,10 @@ class Project:
 
 
 def _assigned(data: bytes) -> dict[str, str]:
-    """Return the kinds of the variables that a module assigns at its top, by the names of the classes."""
+    """Return the kinds of the variables that a module assigns at its top, by the names of the classes.
+
+    What a function returns by its annotation has the name of the function with parentheses.
+    """
     packages = b"|".join(sorted(set(_IMPORTED.findall(data)))).decode()
     kinds = {
         path.rpartition(".")[2]: kind
@@ -123,4 +127,7 @@ def _assigned(data: bytes) -> dict[str, str]:
     for name, called in re.findall(rb"(?m)^(\w+)(?:\s*:[^=\n]*)?\s*=\s*([A-Za-z_][\w.]*)\(", data):
         if kind := kinds.get(called.decode().rpartition(".")[2]):
             found[name.decode()] = kind
+    for name, returned in _RETURNS.findall(data):
+        if kind := kinds.get(returned.decode().rpartition(".")[2]):
+            found[f"{name.decode()}()"] = kind
     return found

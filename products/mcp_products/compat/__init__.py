@@ -46,6 +46,8 @@ if TYPE_CHECKING:
     from .components import FunctionResource as FunctionResource
     from .context import OfficialRequestContext as OfficialRequestContext
     from .context import get_access_token as get_access_token
+    from .context import get_context as get_context
+    from .context import get_http_request as get_http_request
     from .event_buses import EventBus as EventBus
     from .event_buses import InMemorySubscriptionBus as InMemorySubscriptionBus
     from .event_buses import PromptsListChanged as PromptsListChanged
@@ -112,7 +114,7 @@ _NAMES = {
         "OAuthTokenError OfficialOAuthClientProvider OfficialTokenStorage"
     ),
     "components": "FunctionResource",
-    "context": "OfficialRequestContext get_access_token",
+    "context": "OfficialRequestContext get_access_token get_context get_http_request",
     "event_buses": (
         "EventBus InMemorySubscriptionBus PromptsListChanged ResourceUpdated ResourcesListChanged ToolsListChanged"
     ),

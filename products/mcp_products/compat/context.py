@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from contextvars import ContextVar
 from typing import Any, ClassVar, Final, Generic, cast
 
+from mcp_products.app.context import current
 from mcp_products.app.context.request_context import RequestContext
 from mcp_products.app.context.request_views import ServerSession
 from mcp_products.app.context.state_attribute import FirstT, RequestT, StateT
+from mcp_runtime.errors import LocalError
 from mcp_runtime.server.context import ServerContext
 from mcp_runtime.session.interfaces import AuthenticatedUser
 
@@ -102,3 +105,24 @@ def get_access_token() -> OfficialAccessToken | None:
     """Return the access token of the request that the running function serves; None without one."""
     ctx = CURRENT.get(None)
     return access_token_of(_USER.get() if ctx is None else ctx.user)
+
+
+class NoRequestError(LocalError, RuntimeError):
+    """No request is handled here. FastMCP raises RuntimeError, which programs catch."""
+
+
+def _in_request(find: Callable[[], Any]) -> Any:
+    try:
+        return find()
+    except LocalError as error:
+        raise NoRequestError(str(error)) from None
+
+
+def get_context() -> Any:
+    """Return the context of the request that is handled now. Raises NoRequestError outside of a request."""
+    return _in_request(current.get_context)
+
+
+def get_http_request() -> Any:
+    """Return the HTTP request that is handled now. Raises NoRequestError outside of HTTP."""
+    return _in_request(current.get_http_request)

@@ -355,6 +355,8 @@ def test_a_context_that_a_test_makes_stays_that_of_compat(tmp_path: Path) -> Non
     assert migrated(tmp_path, source + "Context()\n", "app")[0] == (
         "from mcp_generated.compat import Context\nfrom mcp_generated import App\nContext()\n"
     )
+    text, _ = migrated(tmp_path, source + "class C(Context): ...\n", "app")
+    assert "from mcp_generated.compat import Context" in text
     assert migrated(tmp_path, source, "app")[0] == "from mcp_generated import Context, App\n"
 
 
@@ -423,3 +425,29 @@ def test_servers_of_other_modules_are_known_to_tests(tmp_path: Path) -> None:
     (tmp_path / "test_server.py").write_text("from server import mcp\n\ndef test():\n    assert mcp._tool_manager\n")
     files = {file.path.name: file for file in Project(tmp_path, "compat").edited()}
     assert [mark.line for mark in files["test_server.py"].marks] == [4]
+
+
+MADE: Final = """
+
+def make(
+    name: str = '(x)',
+) -> FastMCP:
+    return FastMCP(name)
+
+
+def other() -> str:
+    return ''
+"""
+
+
+@pytest.mark.parametrize("name", ["shop.py", "shop/__init__.py"])
+def test_a_server_that_a_function_returns_is_known_to_its_module_and_to_tests(name: str, tmp_path: Path) -> None:
+    used = "shop = make()\nshop._tool_manager\nother()._tool_manager\n"
+    assert [mark for mark in migrated(tmp_path, V1 + MADE + used)[1] if "private" in mark] != []
+    (tmp_path / "program.py").unlink()
+    source = tmp_path / name
+    source.parent.mkdir(exist_ok=True)
+    source.write_text(V1 + MADE)
+    (tmp_path / "test_shop.py").write_text("from shop import make, other  # of mcp\n" + used)
+    files = {file.path.name: file for file in Project(tmp_path, "compat").edited()}
+    assert [mark.line for mark in files["test_shop.py"].marks] == [3]

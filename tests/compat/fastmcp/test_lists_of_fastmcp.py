@@ -2,13 +2,22 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from importlib.metadata import PackageNotFoundError, version
 from typing import Any
 
 import pytest
 
-from mcp_generated.compat import StandaloneFastMCP, create_connected_server_and_client_session, sdk_version
+from mcp_generated.compat import (
+    Context,
+    StandaloneFastMCP,
+    create_connected_server_and_client_session,
+    get_context,
+    get_http_request,
+    sdk_version,
+)
 from mcp_products.compat.components import StandaloneToolObject
+from mcp_runtime.errors import LocalError
 
 
 async def listed(server: Any) -> dict[str, Any]:
@@ -129,3 +138,21 @@ def test_the_version_of_an_sdk_is_the_release_whose_names_are_here() -> None:
     assert sdk_version("pydantic") == version("pydantic")
     with pytest.raises(PackageNotFoundError):
         sdk_version("no-such-distribution")
+
+
+@pytest.mark.parametrize("find", [get_context, get_http_request])
+def test_there_is_no_request_outside_of_one_by_the_errors_of_both(find: Callable[[], Any]) -> None:
+    with pytest.raises(RuntimeError, match=r"get_\w+\(\): ") as caught:
+        find()
+    assert isinstance(caught.value, LocalError) and str(caught.value).count("see ") == 0
+
+
+async def test_the_context_of_a_request_is_that_of_its_function() -> None:
+    server = StandaloneFastMCP("shop")
+
+    @server.tool
+    def same(ctx: Context) -> bool:
+        return get_context().request_id == ctx.request_id
+
+    async with create_connected_server_and_client_session(server) as session:
+        assert (await session.call_tool("same", {})).structured_content == {"result": True}

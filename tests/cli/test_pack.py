@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import json
 import os
 import shutil
@@ -17,7 +18,8 @@ from support.cli.commands import INSTALLED, LIMIT, mcp_codegen
 
 from mcp_codegen.cli.authors import authors
 from mcp_codegen.errors import CodegenError
-from mcp_codegen.servers.bundle import archive, files_of, problems_of, runs_itself, variables_read
+from mcp_codegen.servers.bundle import archive, files_of, problems_of, variables_read
+from mcp_codegen.servers.foreign import runs_itself
 
 SERVER = """
 import os
@@ -180,7 +182,7 @@ def test_a_link_out_of_the_folder_is_refused(folder: Path, tmp_path: Path) -> No
     ],
 )
 def test_a_file_has_to_run_its_server(text: str, runs: bool) -> None:
-    assert runs_itself(text.encode()) is runs
+    assert runs_itself(ast.parse(text)) is runs
 
 
 def test_a_server_that_does_not_run_itself_is_told_the_line(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:

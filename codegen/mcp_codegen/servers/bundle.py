@@ -81,18 +81,6 @@ def _reads(node: ast.AST) -> Iterator[tuple[str, str | None]]:
             pass
 
 
-def runs_itself(source: bytes) -> bool:
-    """Return True if a file runs a server when it is started: a call of `run` or `main` below a guard or at the top."""
-    tree = ast.parse(source)
-    calls = [node for top in tree.body if not _defines(top) for node in ast.walk(top) if isinstance(node, ast.Call)]
-    names = {getattr(call.func, "attr", getattr(call.func, "id", "")) for call in calls}
-    return bool(names & {"run", "main", "serve", "run_async"})
-
-
-def _defines(node: ast.stmt) -> bool:
-    return isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef | ast.Import | ast.ImportFrom)
-
-
 # ---- the manifest ----------------------------------------------------------------------------------------------------
 
 

@@ -21,6 +21,7 @@ from ..errors import CodegenError, SchemaError, is_list, is_object
 from ..output import read_file, without_secrets
 from ..testkit.processes import joined_command, split_command
 from .contract import KINDS, Contract, read_contract
+from .foreign import foreign_command, refuse_no_command
 
 # A server in a Python file or module of this machine: the command that runs it.
 #
@@ -127,13 +128,19 @@ def entry_of(text: str) -> tuple[Path, str] | None:
     return (Path(place), name) if colon and name and place.endswith(".json") and "://" not in text else None
 
 
+def command_of_file(text: str) -> tuple[str, ...]:
+    """Return the command that runs the server of `server.py` or `server.py:name`, which may be of another SDK. Raises
+    CodegenError without the file."""
+    path, name = require_python_file(text), split_server(text)[1]
+    return foreign_command(path, name) or launch_command(text)
+
+
 def parse_target(text: str) -> ServerTarget:
     """Return the target of one word of the command line: a URL, a saved .json file, an entry of a configuration
     (`mcp.json:name`), a Python file with an App or Server (`server.py`, `server.py:app`), a module (`package.module`),
     or else a command."""
     if is_python_file(text):
-        require_python_file(text)
-        return ServerTarget(command=launch_command(text), env=environment(), label=text)
+        return ServerTarget(command=command_of_file(text), env=environment(), label=text)
     if (entry := entry_of(text)) is not None:
         return target_from_config(*entry)
     if is_module(text):
@@ -148,6 +155,8 @@ def parse_target(text: str) -> ServerTarget:
         command = tuple(split_command(text))
     except ValueError as error:
         raise CodegenError(f"{text!r}: is not a valid command: {error}") from error
+    if len(command) == 1:
+        refuse_no_command(command[0])
     if not command:
         raise CodegenError("the command is empty; pass the command that starts the server")
     return ServerTarget(command=command)

@@ -55,5 +55,5 @@ def check_connector(snapshot: Snapshot, settings: Settings) -> Iterator[Finding]
     """Yield the two tools that ChatGPT's connectors need, for a server over HTTP or when the host is chosen."""
     names = {text_of(tool.get("name")) for tool in snapshot.tools}
     missing = [name for name in ("search", "fetch") if name not in names]
-    if missing and (snapshot.url or "chatgpt-connector" in settings.hosts):
+    if missing and not snapshot.broken and (snapshot.url or "chatgpt-connector" in settings.hosts):
         yield found("connector-search-fetch", "tools", f"there is no tool {' and none called '.join(missing)}")

@@ -23,6 +23,7 @@ from typing import IO, Any, Final
 from mcp_runtime.errors import RemoteError
 from mcp_runtime.protocol.result_types import FollowedPages
 
+from .broken import reason_of
 from .snapshot import Json, Snapshot, is_list, is_object, text_of
 from .table import protocol
 
@@ -31,6 +32,7 @@ _CLIENT: Final = {"name": "mcp-generated-lint", "version": "1"}
 _MAX_ITEMS: Final = 10_000
 _MAX_BYTES: Final = 64 << 20
 _MAX_NOISE: Final = 20
+_MAX_LINES: Final = 100_000  # Of a program that writes lines without end, and no message.
 _MAX_CALLS: Final = 20
 GRACE: Final = 5.0  # Seconds that a process has to end.
 _NO_METHOD: Final = -32601
@@ -88,7 +90,8 @@ class _Process(_Connection):
     def __init__(self, command: Sequence[str], env: Mapping[str, str], cwd: str | None, timeout: float) -> None:
         super().__init__()
         self.noise: list[str] = []
-        self._errors: deque[str] = deque(maxlen=20)
+        self._errors: deque[str] = deque(maxlen=40)
+        self._endless = False
         self._deadline = time.monotonic() + timeout
         self._messages: queue.SimpleQueue[Json | None] = queue.SimpleQueue()
         try:
@@ -108,6 +111,7 @@ class _Process(_Connection):
         threading.Thread(target=self._read, args=(self._process.stdout,), daemon=True).start()
 
     def _read(self, stream: IO[bytes]) -> None:
+        others = 0
         for line in iter(lambda: stream.readline(_MAX_BYTES), b""):
             try:
                 message = json.loads(line)
@@ -115,7 +119,12 @@ class _Process(_Connection):
                 message = None
             if is_object(message) and message.get("jsonrpc") == "2.0":
                 self._messages.put(message)
-            elif line.strip() and len(self.noise) < _MAX_NOISE:
+                continue
+            others += 1
+            if others > _MAX_LINES:
+                self._endless = True
+                break
+            if line.strip() and len(self.noise) < _MAX_NOISE:
                 self.noise.append(line.decode(errors="replace")[:1000])
         self._messages.put(None)
 
@@ -143,7 +152,9 @@ class _Process(_Connection):
             except queue.Empty:
                 raise BrokenError(self._last_words(f"no answer to {message['method']} in time")) from None
             if answer is None:
-                raise BrokenError(self._last_words("it has ended"))
+                raise BrokenError(self._last_words("it writes lines without end" if self._endless else self._ending()))
+            if answer == message:
+                raise BrokenError(f"it answers {message['method']} with its own request")
             if "method" in answer and "id" in answer:
                 self._answer(answer)
             elif answer.get("id") == message["id"]:
@@ -155,11 +166,18 @@ class _Process(_Connection):
         known = request["method"] == protocol().ping
         self._write(answer | ({"result": {}} if known else {"error": {"code": _NO_METHOD, "message": "not here"}}))
 
+    def _ending(self) -> str:
+        """Return how the process has ended, if it says so in time: its output may have been closed alone."""
+        try:
+            return f"it has ended with exit code {self._process.wait(1.0)}"
+        except subprocess.TimeoutExpired:
+            return "it has closed its standard output"
+
     def _last_words(self, reason: str) -> str:
         if reason.startswith("it has"):  # It ends: its last line may be on the way.
             self._error_reader.join(1.0)
-        lines = [line for line in self._errors if not line.startswith(("Traceback", "File "))]
-        return f"{reason}: {lines[-1][:300]}" if lines else reason
+        said = reason_of(list(self._errors))
+        return f"{reason}: {said}" if said else reason
 
     def close(self, grace: float) -> bool:
         """Close the input, and return True if the process ends of itself."""
@@ -214,7 +232,7 @@ class _Endpoint(_Connection):
         for answer in self._post(message):
             if answer.get("id") == message["id"]:
                 return answer
-        raise BrokenError(f"no answer to {message['method']}")
+        raise BrokenError(f"the answer to {message['method']} is no message")
 
     def _post(self, message: Json) -> list[Json]:
         headers = dict(self._headers)
@@ -239,7 +257,8 @@ class _Endpoint(_Connection):
                 hint = f": it has moved to {moved[:200]}; pass that address"
             raise BrokenError(f"HTTP {error.code}{hint}") from None
         except (OSError, ValueError) as error:
-            raise BrokenError(str(getattr(error, "reason", error))) from None
+            cause = getattr(error, "reason", error)
+            raise BrokenError(str(getattr(cause, "strerror", None) or cause)) from None
 
     def negotiated(self, revision: str) -> None:
         """Send this version with each request from now on."""
@@ -309,7 +328,7 @@ def read_server(
         snapshot.broken = str(error)
     finally:
         if isinstance(connection, _Process):
-            ended = connection.close(grace)
+            ended = connection.close(0.0 if snapshot.broken else grace)
             snapshot.ended = None if snapshot.broken else ended
             snapshot.noise = connection.noise
 

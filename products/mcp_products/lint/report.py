@@ -57,6 +57,9 @@ def head_of(snapshot: Snapshot, whole: bool = False) -> str:
         )
         if items
     ]
+    if snapshot.broken:
+        stopped = "has not answered everything" if snapshot.revision else "has not started"
+        return f"{name or snapshot.name}: {stopped if snapshot.command else 'has not answered'}"
     savings = savings_of(list(snapshot.tools))
     about = "" if is_exact() else "about "
     revision = f" ({snapshot.revision})" if snapshot.revision else ""

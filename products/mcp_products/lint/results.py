@@ -5,8 +5,10 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterator
+from dataclasses import replace
 from typing import Final
 
+from .broken import remedy_of
 from .findings import Finding, Settings, found
 from .sizes import tokens_of
 from .snapshot import Json, Snapshot, is_list, is_object, text_of
@@ -98,7 +100,7 @@ def _kinds(result: Json, place: str) -> Iterator[Finding]:
 def check_process(snapshot: Snapshot, settings: Settings) -> Iterator[Finding]:
     """Yield what is wrong with the process and the connection."""
     if snapshot.broken:
-        yield found("start-failed", "server", snapshot.broken)
+        yield replace(found("start-failed", "server", snapshot.broken), write=remedy_of(snapshot))
     if snapshot.noise:
         first = re.sub(r"\s+", " ", snapshot.noise[0]).strip()[:_MAX_SHOWN]
         count = len(snapshot.noise)

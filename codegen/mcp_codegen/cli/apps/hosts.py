@@ -30,6 +30,7 @@ from ...servers.hosts.files import HostFile, default_config_path, read_config, s
 from ...servers.hosts.problems import hidden, installed_servers, problems
 from ...servers.probe import (
     ServerTarget,
+    command_of_file,
     entry_of,
     environment,
     is_module,
@@ -230,7 +231,7 @@ def _own_name(server: tuple[str, ...], module: str | None, entry: HostEntry, wit
     elif module is not None:
         target = ServerTarget(launch_command(module, module=True), env=env, label=module)
     elif len(server) == 1 and is_python_file(server[0]):
-        target = ServerTarget(launch_command(server[0]), env=env, label=server[0])
+        target = ServerTarget(command_of_file(server[0]), env=env, label=server[0])
     else:
         target = ServerTarget(entry.command, entry.url, env=entry.env)
         target = replace(target, access=replace(target.access, headers=entry.headers))

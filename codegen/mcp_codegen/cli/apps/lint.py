@@ -7,7 +7,7 @@ import subprocess
 import sys
 import tomllib
 from collections.abc import Mapping
-from pathlib import Path
+from pathlib import Path, PureWindowsPath
 from typing import Any, Final
 from urllib.parse import urlsplit
 
@@ -94,7 +94,7 @@ def lint(
     env = variables_of(variables, env_files)
     targets = [target for word in servers for target in _targets(word, options["name"])]
     if (command := command_words("lint SERVER")) is not None:
-        described = _described(ServerTarget(command), options["name"] or Path(command[0]).name, options["name"])
+        described = _described(ServerTarget(command), _named_by(command), options["name"])
         program = next((word for word in command if word.endswith(".py") and Path(word).is_file()), "")
         targets.append({**described, "program": program and str(Path(program).resolve())})
     if not targets:
@@ -168,6 +168,12 @@ def _targets(word: str, name: str | None) -> list[dict[str, Any]]:
     described = _described(target, _name_of(split_server(word)[0]), name)
     source = require_python_file(word) if is_python_file(word) else None
     return [{**described, "source": str(source) if source else ""}]
+
+
+def _named_by(command: tuple[str, ...]) -> str:
+    """Return the name of the file that a command runs, or of its program."""
+    files = (word for word in command[1:] if PureWindowsPath(word).suffix and Path(word).is_file())
+    return PureWindowsPath(next(files, command[0])).name or command[0]
 
 
 def _name_of(place: str) -> str:

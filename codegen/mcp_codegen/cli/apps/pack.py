@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import json
 from pathlib import Path
 from typing import Final
@@ -17,12 +18,12 @@ from ...servers.bundle import (
     problems_of,
     project_of,
     read_bundle,
-    runs_itself,
     variables_read,
 )
 from ...servers.contract import server_identity
+from ...servers.foreign import runs_itself
 from ...servers.hosts.environment import variables_of
-from ...servers.probe import ServerTarget, environment, launch_command, probe_json, require_python_file, split_server
+from ...servers.probe import ServerTarget, command_of_file, environment, probe_json, require_python_file, split_server
 from ..options import DIFFERENT, FILE, FOLDER, report_errors
 from .running import with_env, with_env_file
 
@@ -77,13 +78,13 @@ def pack(
     if not source.resolve().is_relative_to(root):
         raise CodegenError(f"{source}: is not in {root}; pass the folder of both with --folder")
     entry_point = source.resolve().relative_to(root).as_posix()
-    if not runs_itself(source.read_bytes()):
+    if not runs_itself(_tree(source)):
         name = split_server(server)[1] or "app"
         raise CodegenError(f'{source}: does not run its server; add: if __name__ == "__main__": {name}.run("stdio")')
     files = files_of(root)
     project = project_of(files.get("pyproject.toml"))
     env = {**environment(), **variables_of(variables, env_files)}
-    target = ServerTarget(launch_command(server), env=env, label=server)
+    target = ServerTarget(command_of_file(server), env=env, label=server)
     live = probe_json(target, ("tools", "prompts"), timeout)
     lists = live if is_object(live) else {}
     manifest = manifest_of(server_identity(lists.get("server")), lists, project, entry_point, variables_read(files))
@@ -107,6 +108,13 @@ def pack(
     click.echo(
         f"{bundle}: {len(files)} files, {len(data):,} bytes; open it with Claude Desktop, or read it with unzip -l"
     )
+
+
+def _tree(source: Path) -> ast.Module:
+    try:
+        return ast.parse(source.read_bytes())
+    except (SyntaxError, ValueError) as error:
+        raise CodegenError(f"{source}: is not Python: {error}") from None
 
 
 def _replace(bundle: Path, data: bytes) -> None:

@@ -19,8 +19,9 @@ from typing import Final, cast
 import click
 
 from ...errors import CodegenError
+from ...servers.foreign import foreign_command
 from ...servers.hosts.environment import variables_of
-from ...servers.probe import entry_of, is_module, is_python_file, launch_command, require_python_file
+from ...servers.probe import entry_of, is_module, is_python_file, launch_command, require_python_file, split_server
 from ...testkit.processes import kill_group, start_group, terminate_group
 from ..options import FILE, FOLDER, report_errors
 
@@ -76,8 +77,20 @@ def run(
         raise CodegenError(f"{', '.join(passed)}: only for HTTP; add --http")
     target, module, arguments = chosen_server(server, module, arguments)
     where = {"host": host, "path": path}
-    command = launch_command(target, module=module is not None, http=http, port=port, arguments=arguments, **where)
+    foreign = _foreign(target) if module is None else None
+    if foreign is not None and http:
+        raise CodegenError(
+            f"{target}: is a server of another SDK, which serves HTTP by its own settings; over stdio, run it without "
+            f"--http, and mcp-generated bridge {target} --http :8000 serves it"
+        )
+    own = launch_command(target, module=module is not None, http=http, port=port, arguments=arguments, **where)
+    command = own if foreign is None else (*foreign, *arguments)
     replace_process(command, {**os.environ, **variables_of(variables, env_files)})
+
+
+def _foreign(target: str) -> tuple[str, ...] | None:
+    place, name = split_server(target)
+    return foreign_command(Path(place), name) if place.endswith(".py") else None
 
 
 def option_words(settings: Mapping[str, object]) -> list[str]:
@@ -207,6 +220,8 @@ def develop(
     target, module, arguments = chosen_server(server, module, arguments)
     if missing := [str(folder) for folder in folders if not folder.is_dir()]:
         raise CodegenError(f"{', '.join(missing)}: this folder does not exist; pass a folder to --watch")
+    if module is None and _foreign(target) is not None:
+        raise CodegenError(f"{target}: is a server of another SDK; dev takes one with an App or Server")
     port = port or _free_port(host)
     command = launch_command(
         target, module=module is not None, http=True, host=host, port=port, path=path, arguments=arguments

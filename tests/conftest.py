@@ -51,8 +51,11 @@ def pytest_configure() -> None:
 
 @pytest.hookimpl(optionalhook=True)
 def pytest_xdist_auto_num_workers() -> int:
-    """Start two workers a processor with `-n auto`: many tests wait for a process or for time to pass."""
-    return 2 * (os.cpu_count() or 1)
+    """Start two workers a processor with `-n auto`: many tests wait for a process or for time to pass.
+
+    The variable of pytest-xdist has another number.
+    """
+    return int(os.environ.get("PYTEST_XDIST_AUTO_NUM_WORKERS") or 2 * (os.cpu_count() or 1))
 
 
 def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:
@@ -128,7 +131,7 @@ def pytest_pycollect_makeitem(collector: pytest.Collector) -> Iterator[Any]:
     next_run = LONG if DEFAULT in marked else EXHAUSTIVE
     marked = [max(run, next_run) if test in between else run for test, run in zip(made, marked, strict=True)]
     if (mark := made[0].get_closest_marker("edges")) is not None:
-        kept = edges([test.name for test in made], mark.args)
+        kept = edges([test.name.partition("[")[2] for test in made], mark.args)
         marked = [run if keep else EXHAUSTIVE for run, keep in zip(marked, kept, strict=True)]
     runs = first_runs(arguments_of(made), marked) if len(made) > 1 else marked
     for test, run in zip(made, runs, strict=True):

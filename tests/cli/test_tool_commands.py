@@ -65,6 +65,7 @@ def called(program: Path, *words: str) -> subprocess.CompletedProcess[str]:
     )
 
 
+@pytest.mark.edges("words0", "words4")
 @pytest.mark.long
 @pytest.mark.parametrize(
     ("words", "output", "code"),

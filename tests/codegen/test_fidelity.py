@@ -60,7 +60,7 @@ def test_all_official_examples_are_there() -> None:
     assert len(EXAMPLES) == 129
 
 
-@pytest.mark.edges
+@pytest.mark.edges("2026-07-28")
 @pytest.mark.long
 @needs_official
 def test_mutated_instances_are_judged_as_the_official_schema_judges_them(revision: str) -> None:

@@ -110,7 +110,7 @@ def test_each_of_more_than_200_changes_goes_or_is_reported_for_what_it_is(mutant
     assert wrong == []
 
 
-@pytest.mark.long
+@pytest.mark.exhaustive
 def test_what_goes_passes_mypy_and_holds_a_conversation(mutants: list[Mutant], tmp_path: Path) -> None:
     going = [mutant.revision for mutant in mutants if mutant.revision is not None]
     chosen = going if WHOLE else going[:: len(going) // 8]

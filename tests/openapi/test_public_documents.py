@@ -54,8 +54,7 @@ def sample(schema: Any, root: dict[str, Any], level: int = 0) -> Any:
     return {"boolean": True, "null": None}.get(str(kind), "a" * max(1, schema.get("minLength", 1)))
 
 
-@pytest.mark.edges("kubernetes")
-@pytest.mark.long
+@pytest.mark.exhaustive
 @pytest.mark.deadline(600)
 @pytest.mark.parametrize("name", DOCUMENTS)
 async def test_the_operations_of_a_public_document_are_tools_that_call_it(name: str) -> None:

@@ -22,9 +22,12 @@ def long_after(count: int, cases: Iterable[Any]) -> list[Any]:
 
 def edges(ids: Sequence[str], names: Collection[str]) -> list[bool]:
     """Return which cases of a dear test its marker `edges` keeps, by their ids: those whose id has one of the names in
-    it, or, without names, the first and the last."""
+    it, or, without names, the first and the last. Raises ValueError if no case has one of the names."""
     if names:
-        return [any(name in id for name in names) for id in ids]
+        kept = [any(name in id for name in names) for id in ids]
+        if not any(kept):
+            raise ValueError(f"edges names {', '.join(names)}, and no case has one of them: {', '.join(ids)}")
+        return kept
     return [number in (0, len(ids) - 1) for number in range(len(ids))]
 
 

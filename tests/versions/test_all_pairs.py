@@ -39,7 +39,7 @@ def test_a_sample_becomes_valid_or_is_refused_and_no_loss_is_silent(source: str,
     assert met["whole"] > met.total() / 4, met
 
 
-@pytest.mark.long
+@pytest.mark.exhaustive
 def test_of_twenty_thousand_messages_none_becomes_invalid_and_no_loss_is_silent() -> None:
     met = {both: outcomes(*both, LONG) for both in PAIRS}
     total = sum(met.values(), Counter[str]())

@@ -61,7 +61,7 @@ def used(document: Any, before: Contract, writes: bool) -> None:
         wrap(contract, "list.json", (data_path("templates"),))
 
 
-@pytest.mark.long
+@pytest.mark.exhaustive
 def test_no_change_of_a_list_is_a_traceback_or_a_long_refusal() -> None:
     before = read_contract(LISTS, "list.json")
     used(LISTS, before, writes=True)

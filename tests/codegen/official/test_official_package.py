@@ -67,7 +67,7 @@ def test_every_row_has_a_reason() -> None:
     assert all(len(row.reason) > 10 and row.reason.endswith(".") for row in rows)
 
 
-@pytest.mark.long
+@pytest.mark.exhaustive
 def test_every_row_is_needed() -> None:
     """Without a row, something else is written, or nothing can be; a row for both forms is needed in one of them."""
     schemas = SchemaCatalog(ROOT / "schema")

@@ -49,6 +49,7 @@ def impossible(types: Types) -> None:
     require(types, "CallToolResult", note=TEXT | {"minLength": 5, "maxLength": 2})
 
 
+@pytest.mark.edges("conversation", "impossible")
 @pytest.mark.long
 @pytest.mark.parametrize(
     ("change", "rule", "at"),
@@ -84,7 +85,7 @@ def test_a_required_server_info_in_the_result_of_the_lifecycle_is_filled_in() ->
     assert try_revision(schemas, "draft", type_check=False) == ()
 
 
-@pytest.mark.edges
+@pytest.mark.edges("2026-07-28")
 @pytest.mark.long
 @pytest.mark.parametrize("base", SchemaCatalog(ROOT / "schema").pins)
 def test_a_copy_of_a_release_talks(base: str) -> None:

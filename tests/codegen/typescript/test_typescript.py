@@ -327,7 +327,7 @@ def test_no_mutation_of_a_normalized_schema_is_a_traceback_or_a_long_refusal() -
     assert 0 < refused <= COUNT // 10
 
 
-@pytest.mark.long
+@pytest.mark.exhaustive
 def test_no_mutation_of_an_official_schema_is_a_traceback_or_a_long_refusal(tmp_path: Path) -> None:
     official = json.dumps({"definitions": {"Base": {"type": "object", "properties": {"a": {"type": "string"}}}}})
     for seed in range(COUNT):

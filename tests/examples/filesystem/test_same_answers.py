@@ -163,6 +163,7 @@ def comparable(answer: Answer) -> Answer:
     return created.sub("", str(content)), created.sub("", str(structured)), is_error
 
 
+@pytest.mark.edges("reading", "writing")
 @pytest.mark.long
 @pytest.mark.parametrize("kind", [reading, listing, writing])
 async def test_the_same_calls_have_the_same_answers_as_the_original(kind: Any, tmp_path: Path) -> None:

@@ -16,7 +16,7 @@ from support.feature_cells.uses import DRIVERS
 from support.stores.balancers import Balanced, balanced
 from support.stores.homes import place_of
 
-SHARE = Cell(INSPECTOR, "2025-11-25", BALANCED)  # Which the long tests run; `nox -s balanced` runs the others as well.
+SHARE = Cell(INSPECTOR, "2025-11-25", BALANCED)  # Exhaustive; `nox -s balanced` runs all.
 pytestmark = [
     pytest.mark.skipif(sys.platform == "win32", reason="the proxy needs POSIX"),
     pytest.mark.deadline(120),
@@ -47,7 +47,7 @@ async def test_the_client_of_each_revision_uses_all_features_through_a_proxy(ser
 @pytest.mark.parametrize(
     "cell",
     [
-        pytest.param(cell, marks=pytest.mark.long if cell == SHARE else pytest.mark.campaign, id=str(cell))
+        pytest.param(cell, marks=pytest.mark.exhaustive if cell == SHARE else pytest.mark.campaign, id=str(cell))
         for peer in DRIVERS
         for cell in balanced_cells(peer)
     ],

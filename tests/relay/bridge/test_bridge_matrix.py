@@ -81,16 +81,14 @@ async def test_our_client_of_another_revision_uses_an_upstream(cell: BridgeCell)
     await check_own([cell], "-alone")
 
 
-@pytest.mark.edges(
-    "http-to-2024-11-05-sse", "http-to-2025-11-25-stdio", "stdio-to-2025-03-26-http", "http-to-2026-07-28-http"
-)
+@pytest.mark.edges("http-to-2024-11-05-sse", "stdio-to-2025-03-26-http", "http-to-2026-07-28-http")
 @pytest.mark.long
 @pytest.mark.parametrize("upstream", list(upstreams()), ids=str)
 async def test_our_clients_of_all_revisions_use_each_upstream(upstream: Upstream) -> None:
     await check_own(upstream.cells)
 
 
-@pytest.mark.edges("TypeScript SDK 2.4", "Python SDK 1.30")
+@pytest.mark.edges("TypeScript SDK 2.4")
 @pytest.mark.long
 @pytest.mark.parametrize("peer", OTHERS)
 def test_the_clients_of_other_projects_use_upstreams(peer: str) -> None:

@@ -49,7 +49,7 @@ def test_nothing_is_lost_when_workers_are_killed_and_redis_goes_away(store: str)
     assert counted["counts"]["calls that were answered"] > 0
 
 
-@pytest.mark.edges("redis")
+@pytest.mark.exhaustive
 @pytest.mark.deadline(120)
 @pytest.mark.parametrize("store", STORES)
 def test_nothing_is_lost_when_the_machine_sleeps_and_the_store_loses_what_it_has(store: str) -> None:
@@ -69,6 +69,7 @@ def test_no_repeatable_task_is_lost_when_workers_are_killed(store: str, monkeypa
     assert sum(counted["injected"].values()) == 4 and counted["counts"]["tasks completed"] > 0
 
 
+@pytest.mark.exhaustive
 @pytest.mark.deadline(120)
 @pytest.mark.skipif(find_spec("docket") is None, reason="docket is not installed (pip install pydocket)")
 @pytest.mark.parametrize("store", STORES[1:])

@@ -89,7 +89,8 @@ TEXTS = {
 async def test_the_description_is_what_stands_before_the_first_section(case: str) -> None:
     def sell(item: str) -> None: ...
 
-    sell.__doc__, expected = TEXTS[case]
+    description, expected = TEXTS[case]
+    sell.__doc__ = description
     server = StandaloneFastMCP("shop")
     server.tool(sell)
     server.tool(sell, name="own", description="Of its own.")

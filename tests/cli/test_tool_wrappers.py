@@ -9,6 +9,7 @@ import json
 import os
 import subprocess
 import sys
+from collections.abc import Callable
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -142,9 +143,11 @@ def test_each_of_the_awkward_tools_can_be_called_and_gets_what_was_given(corpus:
     assert asyncio.run(call_all()) == len(awkward_tools(seed=20261121))
 
 
+@pytest.mark.edges("mypy")
 @pytest.mark.long
+@pytest.mark.parametrize("checker", [mypy, pyright])
 def test_wrappers_of_servers_and_of_awkward_schemas_pass_mypy_and_pyright_strict(
-    corpus: ModuleType, folder: Path
+    corpus: ModuleType, folder: Path, checker: Callable[..., list[str]]
 ) -> None:
     for name, target in EXAMPLES.items():
         module(wrap(probe(target), str(target), template_folders()), f"example_{name}", folder)
@@ -152,9 +155,8 @@ def test_wrappers_of_servers_and_of_awkward_schemas_pass_mypy_and_pyright_strict
     files = ["wrapped.py", "use.py", *(f"example_{name}.py" for name in EXAMPLES)]
     first = USE.splitlines().index("async def wrong(client: Client) -> None:") + 1
     expected = {f"use.py:{line}" for line in range(first + 1, len(USE.splitlines()) + 1)}
-    for checker in (mypy, pyright):
-        complaints = checker(folder, *files)
-        assert {":".join(complaint.split(":")[:2]) for complaint in complaints} == expected, complaints
+    complaints = checker(folder, *files)
+    assert {":".join(complaint.split(":")[:2]) for complaint in complaints} == expected, complaints
 
 
 @pytest.mark.exhaustive

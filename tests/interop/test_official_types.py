@@ -56,6 +56,7 @@ def different(original: dict[str, Any], ours: dict[str, Any]) -> set[str]:
     return names
 
 
+@pytest.mark.edges("v2")
 @pytest.mark.parametrize("form", list(ORIGINALS))
 def test_every_public_name_is_what_it_is_in_the_original(form: str) -> None:
     original, ours = both(form)

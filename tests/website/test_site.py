@@ -111,16 +111,16 @@ def findings(browser: Browser, axe: str) -> list[str]:
     ]
 
 
-def test_no_form_of_page_is_hard_to_use(browser: Browser, origin: str, axe: str) -> None:
+@pytest.mark.edges("start", "protocol-features", "mcp_generated-App", "search")
+@pytest.mark.parametrize(("number", "name"), list(enumerate(FORMS)), ids=FORMS)
+def test_no_form_of_page_is_hard_to_use(browser: Browser, origin: str, axe: str, number: int, name: str) -> None:
     """Each form of a page, by turns light and wide, dark and narrow; axe-core takes seconds for each."""
-    problems: list[str] = []
-    for number, name in enumerate(FORMS):
-        width, scheme = ((1600, "light"), (400, "dark"))[number % 2]
-        show(browser, f"{origin}/{name}.html", width, scheme)
-        problems += findings(browser, axe)
-    assert problems == []
+    width, scheme = ((1600, "light"), (400, "dark"))[number % 2]
+    show(browser, f"{origin}/{name}.html", width, scheme)
+    assert findings(browser, axe) == []
 
 
+@pytest.mark.edges("400-light", "1600-dark")
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 @pytest.mark.parametrize("width", WIDTHS)
 def test_pages_fit_the_window(browser: Browser, origin: str, width: int, scheme: str) -> None:

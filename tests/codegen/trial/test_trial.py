@@ -79,7 +79,7 @@ def test_what_the_tool_for_types_refuses_is_an_error(monkeypatch: pytest.MonkeyP
     assert len(str(caught.value)) <= 500
 
 
-@pytest.mark.long
+@pytest.mark.exhaustive
 def test_a_required_server_info_in_the_result_of_the_lifecycle_is_filled_in() -> None:
     schemas = draft(lambda types: require(types, "DiscoverResult", serverInfo={"$ref": f"{REF}Implementation"}))
     assert try_revision(schemas, "draft", type_check=False) == ()

@@ -61,7 +61,7 @@ TEXTS = {
 }
 
 
-@pytest.mark.long
+@pytest.mark.exhaustive
 def test_what_is_read_agrees_with_the_official_tool(tmp_path: Path) -> None:
     package = node_peer(TOOL) / "node_modules" / "typescript-json-schema"
     for name, text in TEXTS.items():

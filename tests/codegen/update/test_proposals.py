@@ -49,7 +49,7 @@ def findings_of(folder: Path, schemas: SchemaCatalog) -> list[Finding]:
     return list(converse_in_pairs(schemas, folder, "bindings", True, transports=["memory"], only=DRAFT))
 
 
-@pytest.mark.edges
+@pytest.mark.edges("a removed method")
 @pytest.mark.long
 @pytest.mark.parametrize("name", long_after(2, NAMES))
 def test_a_proposal_converses_with_every_older_revision(name: str, tmp_path: Path) -> None:
@@ -150,7 +150,7 @@ def used(folder: Path) -> str:
     return done.stdout
 
 
-@pytest.mark.edges("a renamed method", "a new error with an HTTP status")
+@pytest.mark.edges("a renamed method")
 @pytest.mark.long
 @pytest.mark.parametrize("name", NAMES)
 def test_update_writes_a_proposal_that_converses_or_stops_with_its_sentence_and_writes_nothing(

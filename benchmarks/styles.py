@@ -49,9 +49,12 @@ def candidates() -> dict[str, Candidate]:
     """Return all candidates by name."""
     own = (sys.executable, HERE / "servers" / "stdio_styles_server.py")
     sdk, fast = environment("mcp", "mcp==2.3.0"), environment("fastmcp", "fastmcp==4.1.2")
-    mcpserver, fastmcp = (sdk, HERE / "servers" / "stdio_mcpserver_server.py"), (
-        fast,
-        HERE / "servers" / "stdio_fastmcp_server.py",
+    mcpserver, fastmcp = (
+        (sdk, HERE / "servers" / "stdio_mcpserver_server.py"),
+        (
+            fast,
+            HERE / "servers" / "stdio_fastmcp_server.py",
+        ),
     )
     return {
         "class": Candidate("class", NEWEST, (*own, "class")),

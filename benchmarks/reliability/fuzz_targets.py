@@ -189,7 +189,8 @@ _SERVER: Final = json.dumps(
     }
 ).encode()
 _KEY: Final = (
-    b'{"kty":"EC","crv":"P-256","x":"f83OJ3D2xF1Bg8vub9tLe1gHMzV76e8Tus9uPHvRVEU","y":"x_FEzRu9m36HLN_tue659LNpXW6pCyStikYjKIWI5a0"}'
+    b'{"kty":"EC","crv":"P-256","x":"f83OJ3D2xF1Bg8vub9tLe1gHMzV76e8Tus9uPHvRVEU",'
+    b'"y":"x_FEzRu9m36HLN_tue659LNpXW6pCyStikYjKIWI5a0"}'
 )
 _CLAIMS: Final = json.dumps({"iss": ISSUER, "aud": [SERVER], "sub": "a", "exp": int(NOW) + 9, "nbf": 1.5}).encode()
 _TYPES: Final = b"""/** A thing.

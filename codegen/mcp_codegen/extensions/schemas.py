@@ -136,7 +136,7 @@ class _Dereferencer:
             | (
                 {"x-open": True}
                 if is_object(additional)
-                else {"additionalProperties": False} if additional is False else {}
+                else ({"additionalProperties": False} if additional is False else {})
             )
         )
 

@@ -19,7 +19,7 @@ _RESERVED_BY_MODELS: Final = frozenset({*dir(BaseModel), "to_anthropic", "to_gem
 # Names a generated method cannot have, because the hand-written base classes have them; a test keeps this complete.
 # In a class that has an attribute of such a name, the annotations below it would mean the attribute.
 _ANNOTATIONS: Final = frozenset({"bool", "float", "int", "str"})
-RESERVED_BY_ENDPOINTS: Final = frozenset("""
+_OF_ENDPOINTS: Final = """
     as_task asgi cache_hints capabilities channel client client_class client_info client_rates close close_sse_stream
     close_standalone_sse_stream connect connected connection_state context deferral disable_components
     enable_components failures has_connected http info initialize_extras instructions is_mounted keys lifespan listen
@@ -27,7 +27,8 @@ RESERVED_BY_ENDPOINTS: Final = frozenset("""
     progress raises_failures received request_id request_log_level request_own request_sign_of_life require_scopes
     reset_visibility revision run run_async scopes self serve server state status stdio task_options task_request
     unawaited user version
-""".split())
+"""
+RESERVED_BY_ENDPOINTS: Final = frozenset(_OF_ENDPOINTS.split())
 # Names a type cannot have, because the generated module uses them with their usual meaning.
 _RESERVED_BY_MODULE: Final = frozenset(dir(builtins)) - {"ConnectionError"} | {
     *("Annotated", "Any", "ClassVar", "Const", "Field", "Int", "Literal", "Number", "Opt", "OptAny", "TypeAliasType"),

@@ -142,7 +142,7 @@ def render_package(
         path: (
             text
             if path.name in _KEPT
-            else format_text(text) if path.name in _INDEXES else format_module(text, str(path))
+            else (format_text(text) if path.name in _INDEXES else format_module(text, str(path)))
         )
         for path, text in texts.items()
     }

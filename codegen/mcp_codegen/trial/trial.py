@@ -72,8 +72,7 @@ _OTHERS: Final = (
     (_UNHANDLED, _REMEDIES["method"]),
     (
         _UNREAD,
-        "write a row of [[rename]] in schema/conversions.toml with the name that {place} has now, or adapt the "
-        "runtime",
+        "write a row of [[rename]] in schema/conversions.toml with the name that {place} has now, or adapt the runtime",
     ),
     (
         _UNFILLED,

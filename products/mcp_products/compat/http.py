@@ -137,7 +137,7 @@ def plain(keywords: Mapping[str, Any]) -> dict[str, Any]:
         name: (
             written(value)
             if isinstance(value, base)
-            else [written(item) if isinstance(item, base) else item for item in value] if is_list(value) else value
+            else ([written(item) if isinstance(item, base) else item for item in value] if is_list(value) else value)
         )
         for name, value in keywords.items()
     }

@@ -164,7 +164,6 @@ class OtherServer:
 
 def _server(name: str) -> ServeApplication:
     if name == "hypercorn":
-
         return serve_with_hypercorn
 
     return serve_with_granian

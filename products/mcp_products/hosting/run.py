@@ -37,7 +37,6 @@ if TYPE_CHECKING:
     from mcp_runtime.stores import Store
 
 if TYPE_CHECKING:
-
     Share = Callable[[str | Store, Sequence[Service], Any], EndpointSharing | None]
 
 _log: Final = logging.getLogger("mcp_runtime.hosting.run")

@@ -117,7 +117,7 @@ def check_process(snapshot: Snapshot, settings: Settings) -> Iterator[Finding]:
     if snapshot.revision and snapshot.revision < protocol().structured:
         yield found("protocol-version", "server", f"it speaks {snapshot.revision} at most")
     for name, error in snapshot.failed.items():
-        yield found("list-failed", name, f"{name} failed: {error[:_MAX_SHOWN * 2]}")
+        yield found("list-failed", name, f"{name} failed: {error[: _MAX_SHOWN * 2]}")
     if snapshot.revision:
         missing = [key for key in ("name", "version") if not text_of(snapshot.info.get(key))]
         if missing:

@@ -293,7 +293,6 @@ def format_validation_error(error: ValidationError) -> str:
         return f"{count} values are invalid"
     errors: Any = error.errors(include_url=False)
     if 1 < count <= _MAX_BRANCHES:
-
         errors = meant_errors(errors)
     path = ".".join(str(step) for step in errors[0]["loc"])
     rest = f" (and {len(errors) - 1} more)" if len(errors) > 1 else ""

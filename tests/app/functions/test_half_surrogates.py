@@ -228,7 +228,7 @@ REGISTRATIONS: dict[str, Callable[[App], Any]] = {
     "version": lambda app: App("a", version=BAD),
     "title": lambda app: App("a", title=BAD),
     "icons": lambda app: App("a", icons=[{"src": BAD}]).server,
-    "description": lambda app: (app.add_tool(docstring, description=BAD)),
+    "description": lambda app: app.add_tool(docstring, description=BAD),
     "docstring": lambda app: app.add_tool(docstring),
     "default": lambda app: app.add_tool(default),
     "meta": lambda app: app.add_prompt(lambda: "a", "a", meta={"a": BAD}),

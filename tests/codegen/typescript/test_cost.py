@@ -56,10 +56,10 @@ SHAPES: Final[dict[str, Callable[[int], str]]] = {
     "generic aliases in their arguments": lambda size: (
         f"type P<T> = {{ a: T, b: T }}; type A = {'P<' * (size // 10)}string{'>' * (size // 10)};"
     ),
-    "generic aliases in each other": lambda size: joined(
-        "type P%m<T> = { a: P%n<T>, b: P%n<T> };\n", size // 10, first="type P0<T> = T;\n"
-    )
-    + f"type A = P{size // 10}<string>;",
+    "generic aliases in each other": lambda size: (
+        joined("type P%m<T> = { a: P%n<T>, b: P%n<T> };\n", size // 10, first="type P0<T> = T;\n")
+        + f"type A = P{size // 10}<string>;"
+    ),
     "records of records": lambda size: (
         f"type K = {joined(chr(34) + 'a%n' + chr(34), size // 10, '|')};"
         f"type A = {'Record<K, ' * (size // 10)}string{'>' * (size // 10)};"

@@ -172,9 +172,8 @@ async def check_streams(app: Any, rev: Rev, name: str, count: int) -> None:
         await stream.messages(1)
     refused = await greedy.answered(body=listen)
     assert refused.status == 429 and refused.headers["retry-after"] == "10"
-    assert "too many open streams of subscriptions: end one first; a user or a session may have 3, an address 2" in (
-        refused.json["error"]["message"]
-    )
+    reason = "too many open streams of subscriptions: end one first; a user or a session may have 3, an address 2"
+    assert reason in refused.json["error"]["message"]
     for other in others:
         await other.request(body=listen).messages(1)
     await streams[0].leave()

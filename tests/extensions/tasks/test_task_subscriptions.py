@@ -47,9 +47,8 @@ async def test_who_listens_hears_of_its_tasks_and_of_no_others(over: str) -> Non
         await seen.going.wait()
         listens = tasks.methods.FromClient.SUBSCRIPTIONS_LISTEN
         params = {"notifications": {"taskIds": [id, "nobody's"]}}
-        stream = asyncio.ensure_future(
-            listener._send_request(listens, params, None)
-        )  # pyright: ignore[reportPrivateUsage]
+        asked = listener._send_request(listens, params, None)  # pyright: ignore[reportPrivateUsage]
+        stream = asyncio.ensure_future(asked)
         assert await listener.agreed == {"taskIds": [id]}
         seen.let.set()
         await wait_for_status(listener, id, "completed")

@@ -109,8 +109,8 @@ async def piped(otherwise: Any = refused) -> AsyncIterator[tuple[RedisPipe, Scri
 
 async def test_commands_of_one_turn_are_sent_together_in_their_order_after_the_scripts() -> None:
     async with piped() as (pipe, scripted):
-        scripted.answer = lambda part: b"+x\r\n" * BEFORE + b"".join(
-            b":%d\r\n" % number for number in range(part.count(b"*") - BEFORE)
+        scripted.answer = lambda part: (
+            b"+x\r\n" * BEFORE + b"".join(b":%d\r\n" % number for number in range(part.count(b"*") - BEFORE))
         )
         results = await asyncio.gather(*(pipe.add(("GET", str(number))) for number in range(3)))
         assert results == [0, 1, 2] and len(scripted.received) == 1

@@ -161,9 +161,8 @@ class Watches:
         """Create watches of nothing; `add` and `remove` subscribe at the target, by its URIs."""
         self._add = add
         self._remove = remove
-        self._inside: dict[str, tuple[str, str, int]] = (
-            {}
-        )  # Of each URI of clients: it, that of the target, the number.
+        # Of each URI of clients: it, that of the target, the number.
+        self._inside: dict[str, tuple[str, str, int]] = {}
 
     async def add(self, inside: str, outside: str) -> None:
         """Watch a resource once more. Raises JSONRPCError if the target refuses that."""

@@ -45,6 +45,7 @@ CODE_MODE = "products/mcp_products/code_mode"
 # A Redis Cluster as a store took two files and 310 lines of products, and three classes of channels.
 # To notice a deleted file of an authorization server took 36 lines of products; answers with a full audit log,
 # URLs that several servers may have, functions that choose by their first argument and forms of settings took 35.
+# The messages of the Debug Adapter Protocol took a file and 75 lines of products.
 # `tenant=` of an app and the admission of tasks took 11 lines of products.
 # tenants has one: limits, and records of use for billing, which only an extra installs.
 TENANTS = "products/mcp_products/tenants"
@@ -53,7 +54,7 @@ MAX_FILES = {
     TENANTS: 9,
     CODE_MODE: 7,
     "runtime": 94,
-    "products": 272,
+    "products": 273,
     LINT: 20,
     CARDS: 4,
     COMPAT: 41,
@@ -64,7 +65,7 @@ MAX_CODE_LINES = {
     TENANTS: 900,
     CODE_MODE: 600,
     "runtime": 12_000,
-    "products": 36_900,
+    "products": 36_970,
     LINT: 2_550,
     CARDS: 300,
     COMPAT: 5_455,

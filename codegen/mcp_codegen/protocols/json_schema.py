@@ -15,11 +15,12 @@ and `x-side` are the params and results of messages; `x-side` is the side that r
 
 A request may also be written out as the message that it is, as the Agent2Agent Protocol does: an object whose property
 `method` is a constant. Its params are those of its property `params`, and its result that of its response's definition.
+The messages of the Debug Adapter Protocol are composed: a part of each has the constant `command` or `event`.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from itertools import product
 from typing import Any, Final, Literal
@@ -53,17 +54,27 @@ _ENVELOPE_ENDS: Final = ("SuccessResponse", "Response", "Result")
 _HIDDEN: Final = "x-docs-ignore"  # Envelopes of JSON-RPC, which the runtime reads itself.
 
 
-def read_json_schema(document: Schema, name: str, sides: Mapping[str, str]) -> ProtocolDocument:
+def read_json_schema(
+    document: Schema, name: str, sides: Mapping[str, str], reverse: Collection[str] | None = None
+) -> ProtocolDocument:
     """Return what a JSON Schema document describes. Raises SchemaError for a form that cannot be read.
 
-    `sides` are the names of the two sides, by `client` and `server`, as `x-side` has them.
+    `sides` are the names of the two sides, by `client` and `server`, as `x-side` has them. `reverse` are the commands
+    that the server sends, of a document whose messages are those of the Debug Adapter Protocol.
     """
     definitions = document.get("$defs", document.get("definitions"))
     if not is_object(definitions) or not definitions:
         raise SchemaError(f"{name}: the document has neither `$defs` nor `definitions`; pass a schema with definitions")
     reader = SchemaReader(definitions, name, document)
     written = {key: value for key, value in definitions.items() if is_object(value)}
-    messages = [*_messages(written, name, sides), *_envelopes(reader, written)]
+    if reverse is None:
+        messages = [*_messages(written, name, sides), *_envelopes(reader, written)]
+    else:
+        messages = list(_debug_messages(reader, written, reverse))
+        if unknown := sorted({*reverse} - {message.method for message in messages}):
+            raise SchemaError(
+                f"{name}: `reverse` names {unknown[0]!r}, which is no command of the document; correct it"
+            )
     schema = document_schema(name, reader.read())
     return ProtocolDocument(schema, tuple(messages))
 
@@ -120,6 +131,33 @@ def _envelopes(reader: SchemaReader, definitions: Schema) -> Iterator[ProtocolMe
         doc, deprecated = marks(schema).get("x-doc", ""), bool(schema.get("deprecated"))
         kind: Literal["request", "notification"] = "request" if is_request else "notification"
         yield ProtocolMessage(kind, DIRECTIONS[0], method, params, result, doc, deprecated)
+
+
+def _debug_messages(reader: SchemaReader, definitions: Schema, reverse: Collection[str]) -> Iterator[ProtocolMessage]:
+    """Yield the commands and events of the Debug Adapter Protocol: definitions that say so in a part of `allOf`."""
+    for key, schema in list(definitions.items()):
+        part = _own_part(schema)
+        properties = part.get("properties", {})
+        command, event = _constant(properties, "command"), _constant(properties, "event")
+        doc, deprecated = marks(part).get("x-doc", ""), bool(part.get("deprecated"))
+        if command is not None:
+            params = reader.named(properties["arguments"], f"{key}Arguments") if "arguments" in properties else None
+            stem = key.removesuffix("Request")
+            answer = _own_part(definitions.get(f"{stem}Response")).get("properties", {})
+            result = reader.named(answer["body"], f"{stem}Result") if "body" in answer else None
+            direction = DIRECTIONS[command in reverse]
+            yield ProtocolMessage("request", direction, command, params, result, doc, deprecated)
+        elif event is not None:
+            params = reader.named(properties["body"], f"{key}Body") if "body" in properties else None
+            yield ProtocolMessage("notification", DIRECTIONS[1], event, params, None, doc, deprecated)
+
+
+def _own_part(schema: Any) -> Schema:
+    """Return the part of a composed definition that has properties of its own."""
+    for part in schema.get("allOf", ()) if is_object(schema) else ():
+        if is_object(part) and is_object(part.get("properties")):
+            return part
+    return {}
 
 
 def _constant(properties: Schema, name: str) -> str | None:

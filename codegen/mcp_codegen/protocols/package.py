@@ -70,6 +70,7 @@ def render_protocol(
         "generator": GENERATOR,
         "is_deprecating": any(defined.deprecated for defined in revision.types.values()),
         "framing": manifest.framing,
+        "messages": manifest.messages,
         "cancel": [literal(manifest.cancel[key]) for key in ("method", "property")] if manifest.cancel else [],
         "sides": sides,
         "rows": list({view.constant: view for view in rows.values()}.values()),

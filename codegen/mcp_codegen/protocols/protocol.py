@@ -7,7 +7,7 @@ import tomllib
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Final, Literal, get_args
+from typing import Final, Literal, cast, get_args
 
 from ..errors import CodegenError, SchemaError
 from ..importer.references import Schema
@@ -30,12 +30,15 @@ from .open_rpc import read_open_rpc
 # | `document`  | the file, beside the manifest                                                             |
 # | `format`    | `json-schema`, `meta-model` or `open-rpc`                                                 |
 # | `framing`   | over stdio: `lines` (one message a line), or `headers` (`Content-Length` before a message) |
+# | `messages`  | `json-rpc`, or `debug-adapter`: those of DAP, which have other names                       |
+# | `reverse`   | of DAP: the commands that the server sends                                                 |
 # | `params`    | of OpenRPC, where a method leaves it open: `by-name` (default) or `by-position`            |
 # | `[sides]`   | the names of the classes of the two sides: `client`, which starts the other, and `server` |
 # | `[cancel]`  | the notification that cancels a request: `method`, and the `property` with the id         |
 
 DocumentFormat = Literal["json-schema", "meta-model", "open-rpc"]
 Framing = Literal["lines", "headers"]
+MessageForm = Literal["json-rpc", "debug-adapter"]
 ParamStructure = Literal["by-name", "by-position"]
 
 
@@ -48,6 +51,8 @@ class ProtocolManifest:
     format: DocumentFormat
     version: str = ""
     framing: Framing = "lines"
+    messages: MessageForm = "json-rpc"
+    reverse: list[str] = field(default_factory=list[str])
     params: ParamStructure = "by-name"
     sides: dict[str, str] = field(default_factory=lambda: {"client": "Client", "server": "Server"})
     cancel: dict[str, str] = field(default_factory=dict[str, str])
@@ -62,10 +67,20 @@ def read_protocol_manifest(path: Path) -> ProtocolManifest:
     for key, value, allowed in (
         ("format", manifest.format, get_args(DocumentFormat)),
         ("framing", manifest.framing, get_args(Framing)),
+        ("messages", manifest.messages, get_args(MessageForm)),
         ("params", manifest.params, get_args(ParamStructure)),
     ):
         if value not in allowed:
             raise CodegenError(f"{path}: {key} = {value!r} is unknown; set it to {' or '.join(allowed)}")
+    if manifest.messages == "debug-adapter" and (manifest.format != "json-schema" or manifest.cancel):
+        raise CodegenError(
+            f"{path}: messages = 'debug-adapter' goes with format = 'json-schema', and without [cancel]: there, a "
+            "request cancels"
+        )
+    if not all(isinstance(name, str) for name in cast("list[object]", manifest.reverse)) or (
+        manifest.reverse and manifest.messages == "json-rpc"
+    ):
+        raise CodegenError(f"{path}: reverse = {manifest.reverse!r} must be a list of commands of 'debug-adapter'")
     names = list(manifest.sides.values())
     if manifest.sides.keys() != {"client", "server"} or not all(str(name).isidentifier() for name in names):
         raise CodegenError(f"{path}: [sides] needs `client` and `server`, each with the name of a class")
@@ -96,7 +111,8 @@ def read_document(manifest: ProtocolManifest, path: Path) -> ProtocolDocument:
 def _read(manifest: ProtocolManifest, document: Schema) -> ProtocolDocument:
     match manifest.format:
         case "json-schema":
-            return read_json_schema(document, manifest.name, manifest.sides)
+            reverse = manifest.reverse if manifest.messages == "debug-adapter" else None
+            return read_json_schema(document, manifest.name, manifest.sides, reverse)
         case "meta-model":
             return read_meta_model(document, manifest.name)
         case "open-rpc":

@@ -42,6 +42,7 @@ from mcp_runtime.session.interfaces import closed_error
 from mcp_runtime.transports.stdio.child import OnLine
 from mcp_runtime.transports.stdio.lines import LineTransport
 
+from .debug_adapter import DebugAdapterMessages
 from .framing import ContentLengthDecoder, with_header
 from .rows import NotificationRow, RequestRow, Row
 
@@ -73,6 +74,7 @@ class Peer:
     """
 
     _framing: ClassVar[Literal["lines", "headers"]] = "lines"
+    _form: ClassVar[type[DebugAdapterMessages] | None] = None  # Of messages that are not written as JSON-RPC has them.
     _receives: ClassVar[Mapping[str, tuple[Row, str]]] = {}  # By method: its row, and the name of its handler.
     _notified: ClassVar[Mapping[str, tuple[Row, str]]] = {}  # Notifications whose method is that of a request too.
     _cancel: ClassVar[tuple[str, str] | None] = None  # The notification that cancels a request, and its property.
@@ -81,6 +83,7 @@ class Peer:
         self._transport: LineTransport | None = None
         self._forks = forks.count
         self._decoder: ContentLengthDecoder | None = None
+        self._messages = None if self._form is None else self._form()
         self._pending: dict[jsonrpc.Id, asyncio.Future[Any]] = {}
         self._running: dict[jsonrpc.Id, asyncio.Task[None]] = {}
         self._waiting: asyncio.Queue[tuple[RequestMessage | NotificationMessage, int]] = asyncio.Queue()
@@ -197,7 +200,9 @@ class Peer:
             raise ConnectionClosedError(self._close_reason)
         if self._forks != forks.count:
             raise ConnectionClosedError(forks.OTHER_PROCESS)
-        self._transport.send(with_header(message) if self._framing == "headers" else message)
+        written = message if self._messages is None else self._messages.write(message)
+        if written is not None:
+            self._transport.send(with_header(written) if self._framing == "headers" else written)
         return self._transport
 
     # ---- receiving ---------------------------------------------------------------------------------------------------
@@ -214,7 +219,8 @@ class Peer:
                 elif self._bytes + len(data) > _MAX_BYTES:
                     reason = f"the other side sent more than {_MAX_BYTES} bytes that wait for a handler"
                 else:
-                    self._receive(_decoded(data), len(data))
+                    message = data if self._messages is None else self._messages.read(data)
+                    self._receive(_decoded(message), len(data))
         finally:
             self._end(reason or str(closed_error(transport)))
 

@@ -97,3 +97,21 @@ def test_the_types_of_the_debug_adapter_protocol_can_be_imported_and_checked(tmp
     )
     assert "'command': 'setBreakpoints'" in printed.stdout, printed.stderr
     assert "'type': 'request'" in printed.stdout
+
+
+@pytest.mark.long
+@pytest.mark.skipif(sys.platform == "win32", reason="the programs of peers have other places there")
+@pytest.mark.parametrize("console", ["internalConsole", "integratedTerminal"])
+def test_bindings_of_dap_debug_a_program_with_debugpy(console: str, tmp_path: Path) -> None:
+    """In a terminal, the adapter asks the client to start the program: a request of the other direction."""
+    python = python_peer(DEBUG_ADAPTER)
+    generate(tmp_path, "dap", next(python.parent.parent.rglob("debugProtocol.json")), "dap_bindings")
+    assert talk(tmp_path, "talk_dap.py", str(tmp_path), console, str(python)) == {
+        "configuration": True,
+        "verified": [True],
+        "stop": ["breakpoint", "area", 5, "700"],
+        "refused": True,
+        "output": "49" if console == "internalConsole" else "",
+        "commands": int(console == "integratedTerminal"),
+        "code": 3,
+    }

@@ -64,6 +64,7 @@ class SourceEdit(cst.CSTTransformer):
         self._chained: set[cst.CSTNode] = set()  # `server.settings` of `server.settings.lifespan`, which a rule is for.
         self._handled: set[cst.CSTNode] = set()  # Strings of calls that are changed or marked there.
         self._awaited: set[cst.CSTNode] = set()
+        self._tools: set[cst.CSTNode] = set()  # Calls that make the only argument of `add_tool` of a native app.
         self._bases: list[str] = []  # Kinds of the bases of the classes around.
         self._handlers = 0
         self._depth = 0
@@ -297,6 +298,14 @@ class SourceEdit(cst.CSTTransformer):
     def visit_Call(self, node: cst.Call) -> None:
         if _last_name(node.func) in self._tables.strings | self._tables.lookups:
             self._handled |= {argument.value for argument in node.args}
+        if _last_name(node.func) == "add_tool" and len(node.args) == 1 and self._makes_tool(made := node.args[0].value):
+            given = cst.ensure_type(made, cst.Call).args
+            if not any(argument.keyword is not None and argument.keyword.value == "fn" for argument in given):
+                self._tools.add(made)
+
+    def _makes_tool(self, node: cst.BaseExpression) -> bool:
+        """Return True for `Tool.from_function(…)` in a native app, which takes the function itself."""
+        return self._goal == "app" and isinstance(node, cst.Call) and self.names.path(node.func) in self._tables.tools
 
     def visit_Await(self, node: cst.Await) -> None:
         self._awaited.add(node.expression)
@@ -327,6 +336,12 @@ class SourceEdit(cst.CSTTransformer):
             if rule is not None and rule.unless not in keywords and not is_wrapped:
                 self.mark(original_node, rule.reason, rule.link)
         call = self._with_keywords(original_node, updated_node, on) if on else updated_node
+        if original_node.args and original_node.args[0].value in self._tools:
+            self.changes["call"] += 1
+            made = cst.ensure_type(call.args[0].value, cst.Call)
+            return call.with_changes(args=made.args, whitespace_before_args=made.whitespace_before_args)
+        if original_node not in self._tools and self._makes_tool(original_node):
+            self.mark(original_node, "an App takes the function itself: write add_tool(function, …)", "native-apps")
         if name == "getattr" and len(original_node.args) > 1:
             asked = self._tables.find("getattr", self._form, self._goal, "", _text(original_node.args[1].value) or "")
             if asked is not None:

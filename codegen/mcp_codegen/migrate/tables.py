@@ -68,6 +68,7 @@ class Tables:
         """Read the tables. They belong to this package, so that an error in them is a defect."""
         rules = _read(Path(__file__).with_name("rules.toml"))
         self._names: Mapping[str, Mapping[str, Any]] = rules["names"]
+        self.tools: frozenset[str] = frozenset(rules["names"]["tools"]["paths"])
         self.made: frozenset[str] = frozenset(rules["names"]["made"]["paths"])
         self._rows: dict[Form, dict[str, dict[str, Place | None]]] = {}
         self._all: dict[Form, set[str]] = {}

@@ -360,6 +360,30 @@ def test_a_context_that_a_test_makes_stays_that_of_compat(tmp_path: Path) -> Non
     assert migrated(tmp_path, source, "app")[0] == "from mcp_generated import Context, App\n"
 
 
+TOOLS: Final = """\
+from fastmcp.tools import Tool
+
+
+def register(shop):
+    shop.add_tool(
+        Tool.from_function(
+            price,
+            name="price",  # of one
+        )
+    )
+"""
+
+
+def test_a_native_app_gets_the_function_of_a_tool_that_a_program_makes(tmp_path: Path) -> None:
+    text, reasons = migrated(tmp_path, TOOLS, "app")
+    assert '    shop.add_tool(\n            price,\n            name="price",  # of one\n        )\n' in text
+    assert reasons == []
+    for other in ("tool = Tool.from_function(price)", "shop.add_tool(Tool.from_function(fn=price))"):
+        text, reasons = migrated(tmp_path, TOOLS + other + "\n", "app")
+        assert (other in text, ["takes the function itself" in reason for reason in reasons]) == (True, [True])
+    assert "Tool.from_function(" in migrated(tmp_path, TOOLS)[0] and migrated(tmp_path, TOOLS)[1] == []
+
+
 def test_what_an_app_does_otherwise_is_one_mark_at_its_constructor(tmp_path: Path) -> None:
     _, reasons = migrated(tmp_path, V1 + "m = FastMCP('x')\n", "app")
     assert sum("otherwise in an App" in reason for reason in reasons) == 1

@@ -155,7 +155,8 @@ def test(server: Server, kind: str) -> None:
     if not tests:
         return
     python = server.python("before" if kind == "before" else "after")
-    options = "-q --continue-on-collection-errors -p no:cacheprovider --maxfail=10000 --timeout 60".split()
+    options = "-q --continue-on-collection-errors -p no:cacheprovider --maxfail=10000".split()
+    options += ["--timeout", str(server.row.get("limit_of_app", 60) if kind == "app" else 60)]
     results = server.result(kind, "xml")
     command = (python, "-m", "pytest", *options, f"--junitxml={results}", tests)
     output = run(*command, cwd=folder, env=variables(server, kind, folder), check=False)

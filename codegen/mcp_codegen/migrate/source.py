@@ -437,6 +437,9 @@ class SourceEdit(cst.CSTTransformer):
                 self.mark(before, f"{text!r} has no counterpart", "strings")
                 arguments.append(after)
                 continue
+            replaced = self._tables.find("patched", self._form, self._goal, "", path.rpartition(".")[2])
+            if replaced is not None:
+                self.mark(before, f"{text!r}: {replaced.reason}", replaced.link)
             self.changes["string"] += 1
             quote = after.value.prefix + after.value.quote
             arguments.append(

@@ -164,6 +164,14 @@ def test_a_question_about_the_release_of_an_sdk_is_one_about_its_names_here(call
     assert ["the release whose names are here" in reason for reason in reasons] == [True]
 
 
+def test_streams_that_a_test_replaces_are_marked_for_a_native_app(tmp_path: Path) -> None:
+    source = V2 + "patch('mcp.server.stdio.stdio_server', 1)\n"
+    text, reasons = migrated(tmp_path, source, "app")
+    assert text.splitlines()[-1] == "patch('mcp_generated.compat.stdio_server', 1)"
+    assert ["connect a client to the app" in reason for reason in reasons] == [True]
+    assert migrated(tmp_path, source)[1] == []
+
+
 CALLED: Final = V1 + "m = FastMCP('x')\n\nasync def test():\n    print((await m.call_tool('x', {}))[0])\n"
 
 

@@ -13,7 +13,7 @@ from mcp_runtime.protocol.jsonrpc import INTERNAL_ERROR
 from mcp_runtime.stores import Store
 
 from .limits import KINDS, Limits
-from .records import LEASE, Record, Records, Refusal, Take, give_back, hold, take, use
+from .records import LEASE, Record, Records, Refusal, Take, give_back, hold, refuse_later, take, use
 
 _RENEWAL: Final = LEASE / 3  # Seconds after which a worker confirms what it holds.
 _TASK_LEASE: Final = 7 * 86_400.0  # Seconds after which a task that nobody has ended counts no more.
@@ -58,11 +58,18 @@ class Accounts:
         self._work: set[asyncio.Task[Any]] = set()
 
     async def begin(self, tenant: Tenant, rates: Mapping[str, float], at_once: bool) -> None:
-        """Take what a request needs. Raises JSONRPCError, and takes nothing, if a limit has no room."""
+        """Take what a request needs. Raises JSONRPCError, and takes nothing, if a limit has no room.
+
+        A tenant that is refused very often is refused later: else it would take the time of the others.
+        """
         lease = math.inf if tenant.store is None else LEASE
         holds = {"at_once": 1} if at_once and tenant.limits.at_once is not None else {}
         wanted = Take(rates, holds, self.worker, lease)
-        await self._take(tenant, "use", wanted)
+        try:
+            await self._take(tenant, "use", wanted)
+        except JSONRPCError:
+            await asyncio.sleep(self._records.change_here(f"{tenant.key}:refused", refuse_later))
+            raise
         if holds:
             self._keep(tenant, "at_once", self.worker, 1)
 

@@ -22,6 +22,9 @@ _log: Final = logging.getLogger("mcp_runtime.tenants")
 
 _MAX_RECORDS: Final = 100_000  # Tenants whose use is remembered; those that were silent longest are forgotten.
 _LATE: Final = 60.0  # Further seconds for which a record is stored: the clocks of machines differ.
+_REFUSALS: Final = 50  # Refusals of a tenant a second; a refusal takes about as long as a call.
+_REFUSED_AT_ONCE: Final = 20  # Refusals after a pause that come at once.
+_REFUSED_WITHIN: Final = 1.0  # Seconds in which each refusal comes.
 LEASE: Final = 60.0  # Seconds for which what a worker holds counts, unless the worker confirms it.
 
 # What is used, as JSON. A rate has the time at which nothing of it is used any more (the generic cell rate algorithm).
@@ -97,6 +100,13 @@ def give_back(record: Record, limit: str, holder: str, now: float) -> None:
 def _held(record: Record, limit: str, now: float) -> dict[str, list[float]]:
     held: dict[str, list[float]] = record.get(limit) or {}
     return {holder: own for holder, own in held.items() if own[1] > now}
+
+
+def refuse_later(record: Record, now: float) -> float:
+    """Return the seconds after which a refusal is sent; `record` has when the next one of the tenant is due."""
+    due: float = max(record.get("due", 0.0), now - (_REFUSED_AT_ONCE - 1) / _REFUSALS)
+    record["due"] = due + 1 / _REFUSALS
+    return min(max(due - now, 0.0), _REFUSED_WITHIN)
 
 
 def _expires(record: Record, now: float) -> float:

@@ -297,6 +297,8 @@ TEXTS: Final[Mapping[str, Callable[[], str]]] = {
     **{f"soak-{what.split()[0]}": partial(soak, what) for what in SOAK},
     "soak-growth": soak_growth,
     "subscriptions": partial(copied, "subscriptions.md", ""),
+    "connections": partial(copied, "connections.md", ""),
+    "tenants": partial(copied, "tenants.md", ""),
     "slow-readers": slow_readers,
     "slow-readers-calls": slow_readers_calls,
     "slow-readers-cells": partial(slow_readers_result, "all {} cells"),

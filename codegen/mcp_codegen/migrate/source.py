@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, Final
 
 import libcst as cst
@@ -260,15 +260,15 @@ class SourceEdit(cst.CSTTransformer):
     def leave_FunctionDef(self, original_node: cst.FunctionDef, updated_node: cst.FunctionDef) -> cst.FunctionDef:
         if original_node.returns is None:
             return updated_node
-        annotation = original_node.returns.annotation
-        name = _last_name(annotation.value if isinstance(annotation, cst.Subscript) else annotation)
+        names = dict.fromkeys(_alternatives(original_node.returns.annotation))
         for decorator in original_node.decorators:
             called = decorator.decorator
             function = called.func if isinstance(called, cst.Call) else called
             if isinstance(function, cst.Attribute):
                 on = f"{self.names.kind(function.value)}.{function.attr.value}"
-                if rule := self._tables.find("returns", self._form, self._goal, on, name):
-                    self.mark(original_node, rule.reason, rule.link)
+                for name in names:
+                    if rule := self._tables.find("returns", self._form, self._goal, on, name):
+                        self.mark(original_node, rule.reason, rule.link)
         return updated_node
 
     def leave_Name(self, original_node: cst.Name, updated_node: cst.Name) -> cst.BaseExpression:
@@ -509,6 +509,19 @@ def _root(node: cst.BaseExpression) -> cst.Name:
 
 def _last_name(node: cst.BaseExpression) -> str:
     return node.attr.value if isinstance(node, cst.Attribute) else dotted(node)
+
+
+def _alternatives(annotation: cst.BaseExpression) -> Iterator[str]:
+    """Yield the names of the types of an annotation without their parameters: of `Union[List[int], None]`, `List`."""
+    if isinstance(annotation, cst.BinaryOperation):
+        yield from _alternatives(annotation.left)
+        yield from _alternatives(annotation.right)
+    elif isinstance(annotation, cst.Subscript) and _last_name(annotation.value) in ("Union", "Optional"):
+        for element in annotation.slice:
+            if isinstance(element.slice, cst.Index):
+                yield from _alternatives(element.slice.value)
+    else:
+        yield _last_name(annotation.value if isinstance(annotation, cst.Subscript) else annotation)
 
 
 def _text(node: cst.BaseExpression) -> str | None:

@@ -287,8 +287,11 @@ def test_a_native_app_has_the_defaults_of_the_sdk_written_out(tmp_path: Path) ->
     assert len(reasons) == 3
 
 
-def test_a_list_of_a_native_app_is_marked_and_that_of_compat_is_as_before(tmp_path: Path) -> None:
-    source = "from fastmcp import FastMCP\nm = FastMCP('x')\n@m.tool\ndef f() -> list[int]:\n    return [1]\n"
+@pytest.mark.parametrize(
+    "returns", ["list[int]", "List", "Union[List[Dict], str]", "list[int] | None", "Optional[List]"]
+)
+def test_a_list_of_a_native_app_is_marked_and_that_of_compat_is_as_before(returns: str, tmp_path: Path) -> None:
+    source = f"from fastmcp import FastMCP\nm = FastMCP('x')\n@m.tool\ndef f() -> {returns}:\n    return [1]\n"
     _, reasons = migrated(tmp_path, source, "app")
     assert any("content block" in reason for reason in reasons)
     assert "content block" not in str(migrated(tmp_path, source))

@@ -95,7 +95,7 @@ def operation(location: str, more: dict[str, Any]) -> tuple[dict[str, Any], str]
     return document({f"GET {path}": {"operationId": "run", "parameters": [parameter, *others]}}), name
 
 
-@pytest.mark.edges("path-style0", "query-style1", "header-style2", "cookie-style3")
+@pytest.mark.edges("path-style0]", "query-style1]", "header-style2]", "cookie-style3]")
 @pytest.mark.long
 @pytest.mark.advisory("CVE-2026-32871")
 @pytest.mark.parametrize(("location", "style"), sorted(PLACES, key=is_repeated))

@@ -156,6 +156,7 @@ def test_every_message_becomes_valid_or_is_refused(source: str, target: str) -> 
     print(source, target, met)
 
 
+@pytest.mark.edges("2025-11-25-2026-07-28", "2026-07-28-2025-11-25")
 @pytest.mark.long
 @pytest.mark.parametrize(("source", "target"), STEPS, ids=str)
 def test_every_kind_of_content_becomes_valid_or_is_refused(source: str, target: str) -> None:

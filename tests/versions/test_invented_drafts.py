@@ -180,6 +180,7 @@ RENAMES: Final[Mapping[str, tuple[str, Callable[[Types], object]]]] = {
 }
 
 
+@pytest.mark.edges("Tool.name", "*.mimeType", "tools/call", "notifications/message")
 @pytest.mark.long
 @pytest.mark.parametrize("place", RENAMES)
 def test_what_has_another_name_in_a_draft_is_carried_both_ways(tmp_path: Path, place: str) -> None:

@@ -49,6 +49,7 @@ def entry(file: Path) -> tuple[str, list[str]]:
 posix = pytest.mark.skipif(os.name == "nt", reason="the stand-in for uv is a shell script")
 
 
+@pytest.mark.edges("list", "fastmcp")
 @pytest.mark.long
 @posix
 @pytest.mark.parametrize(

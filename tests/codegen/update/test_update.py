@@ -192,6 +192,7 @@ def test_a_fault_of_the_draft_is_reported_with_its_place_and_nothing_is_written(
     assert "nothing was written" in done.output
 
 
+@pytest.mark.edges
 @pytest.mark.long
 @pytest.mark.parametrize("place", ["try_revision", "generate", "write_folders", "_exchange"])
 def test_an_interrupt_leaves_what_was_there(history: History, monkeypatch: pytest.MonkeyPatch, place: str) -> None:
@@ -249,7 +250,7 @@ def changed(prepared: Path, tmp_path_factory: pytest.TempPathFactory) -> tuple[P
     return history.repository.parent, updated.contents()
 
 
-@pytest.mark.edges("output._exchange 1-", "update.preparation.generate 1-SIGINT", "output._stage 2-SIGKILL")
+@pytest.mark.edges("output._exchange 1-SIGKILL", "update.preparation.generate 1-SIGINT")
 @pytest.mark.long
 @pytest.mark.skipif(not os.path.isdir("/proc/self"), reason="the processes are seen in /proc")
 @pytest.mark.parametrize(("moment", "name"), SIGNALS)

@@ -61,6 +61,7 @@ async def test_slow_heads_bodies_and_readers_leave_a_healthy_client_alone(
     assert await client.call("after", "echo", text="well") == "well"
 
 
+@pytest.mark.edges
 @pytest.mark.long
 @endpoints
 @pytest.mark.fault("1.4/10", "1.5/09")

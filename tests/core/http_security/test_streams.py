@@ -79,6 +79,7 @@ async def test_the_standing_stream_cut_anywhere_goes_on_without_loss_or_repetiti
     assert {message["method"] for message in reader.messages} == {"notifications/tools/list_changed"}
 
 
+@pytest.mark.edges
 @pytest.mark.long
 @relays_later
 @pytest.mark.deadline(60)
@@ -149,6 +150,7 @@ async def test_nobody_resumes_the_stream_of_another(endpoint: str) -> None:
     assert other.last.rpartition("-")[0][:6] != stream[:6]
 
 
+@pytest.mark.edges
 @pytest.mark.long
 @relays_later
 async def test_a_server_that_was_killed_knows_no_session_and_serves_new_ones(endpoint: str) -> None:

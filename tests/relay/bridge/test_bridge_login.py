@@ -77,6 +77,7 @@ async def test_a_login_is_kept_for_the_next_process(server: str, tmp_path: Path)
     assert login.logins == 1, "the tokens were stored"
 
 
+@pytest.mark.edges("all")
 @pytest.mark.deadline(90)
 @pytest.mark.parametrize("revisions", ["all", ["2025-06-18"], ["2026-07-28"]], ids=str)
 async def test_a_login_that_is_denied_says_so_and_shows_no_secret(server: str, tmp_path: Path, revisions: Any) -> None:

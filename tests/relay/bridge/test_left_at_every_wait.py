@@ -75,6 +75,7 @@ async def test_a_request_that_is_left_at_any_wait_leaves_the_endpoint_well(kind:
         assert 2 <= number < MANY - 1
 
 
+@pytest.mark.edges("gateway-cancelled", "bridge-disconnected")
 @pytest.mark.long
 @WAYS
 @KINDS

@@ -73,6 +73,7 @@ def is_refused(answer: dict[str, Any], kind: str) -> bool:
     return f"of {LIMIT}," in message and f"set {SETTINGS[kind]} to a higher number" in message
 
 
+@pytest.mark.edges("2025-03-26-bridge", "2025-11-25-gateway")
 @pytest.mark.long
 @KINDS
 @FRONTS
@@ -93,6 +94,7 @@ async def test_sessions_of_one_address_leave_processes_to_another(kind: str, fro
         assert again["result"]["content"] == answers[0]["result"]["content"], "the sessions that are open go on"
 
 
+@pytest.mark.edges("bridge", "configuration")
 @pytest.mark.long
 @KINDS
 @pytest.mark.deadline(120)

@@ -18,7 +18,8 @@ PROGRAM = "import sys\n\n\ndef area(side: int) -> int:\n    return side * side\n
 class Debugger(Client):
     def __init__(self) -> None:
         super().__init__()
-        self.ready, self.ended = asyncio.Event(), asyncio.Event()
+        self.ready = asyncio.Event()
+        self.ended = asyncio.Event()
         self.stops = asyncio.Queue[t.StoppedEventBody]()
         self.output = ""
         self.commands: list[list[str]] = []

@@ -49,6 +49,8 @@ CODE_MODE = "products/mcp_products/code_mode"
 # `tenant=` of an app and the admission of tasks took 11 lines of products.
 # tenants has one: limits, and records of use for billing, which only an extra installs.
 TENANTS = "products/mcp_products/tenants"
+# Bundles that have the packages of several systems, those of programs of other languages, and servers of other SDKs
+# by their file took two files and 290 lines of codegen.
 OWN_ROWS = (CODE_MODE, LINT, CARDS, MIGRATE, COMPAT, TENANTS)
 MAX_FILES = {
     TENANTS: 9,
@@ -58,7 +60,7 @@ MAX_FILES = {
     LINT: 20,
     CARDS: 4,
     COMPAT: 41,
-    "codegen": 130,
+    "codegen": 132,
     MIGRATE: 13,
 }
 MAX_CODE_LINES = {
@@ -69,7 +71,7 @@ MAX_CODE_LINES = {
     LINT: 2_550,
     CARDS: 300,
     COMPAT: 5_455,
-    "codegen": 18_360,
+    "codegen": 18_600,
     MIGRATE: 1_900,
 }
 FREE_FILES = 15  # A limit is at most so many above what is there.

@@ -1,8 +1,4 @@
-"""A bundle (.mcpb): its manifest from the server itself, what goes into it, and rules stricter than its schema.
-
-A server in Python with compiled packages runs on one system and one version of Python only. So the bundle has the
-source and its requirements, and the uv of the host installs them: type `uv`, which manifest 0.4 has.
-"""
+"""A bundle (.mcpb): its manifest from the server itself, what goes into it, and rules stricter than its schema."""
 
 from __future__ import annotations
 
@@ -12,22 +8,28 @@ import json
 import re
 import tomllib
 import zipfile
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Container, Iterator, Mapping, Sequence
 from pathlib import Path, PurePosixPath
 from typing import Any, Final
 
 from ..errors import CodegenError, JsonObject, is_list, is_object
+from .forms import Form, semver
 
-MANIFEST: Final = "0.4"
 _MAX_BYTES: Final = 64 << 20
+_MAX_BUILT: Final = 256 << 20  # With the packages of Node.
 _EPOCH: Final = (1980, 1, 1, 0, 0, 0)  # Two bundles of one source are equal.
-_LEFT_OUT: Final = frozenset(
-    ".git .venv venv env __pycache__ .pytest_cache .mypy_cache .ruff_cache node_modules dist build tests test .github "
+BUILT: Final = frozenset({"node_modules", "dist", "build", "target"})  # What a program of Node or Rust consists of.
+_LEFT_OUT: Final = BUILT | frozenset(
+    ".git .venv venv env __pycache__ .pytest_cache .mypy_cache .ruff_cache .cache .bin tests test .github "
     ".vscode .cursor .idea".split()
 )
 _SECRET_FILES: Final = re.compile(r"\.env(\..*)?|.*\.(pem|key|p12|mcpb|log|pyc)|id_[a-z0-9]+")
 _SECRET: Final = re.compile(r"key|token|secret|passw|credential", re.I)
-_OF_SYSTEM: Final = frozenset("HOME PATH USER SHELL LANG TERM TMPDIR PWD PYTHONPATH USERPROFILE APPDATA".split())
+_OF_SYSTEM: Final = frozenset(
+    "HOME PATH USER SHELL LANG TERM TMPDIR PWD PYTHONPATH USERPROFILE APPDATA NODE_ENV CI".split()
+)
+_SCRIPTS: Final = (".js", ".mjs", ".cjs", ".ts", ".mts")
+_OF_NODE: Final = re.compile(rb"""process\.env(?:\.([A-Z][A-Z0-9_]*)|\[["']([A-Za-z]\w*)["']\])""")
 _USED: Final = re.compile(r"\$\{user_config\.([^}]*)\}")
 _VERSION: Final = re.compile(r"\d+\.\d+\.\d+([-+][0-9A-Za-z.+-]+)?")
 _TOP: Final = {
@@ -38,6 +40,7 @@ _TOP: Final = {
     "0.3": "icons localization _meta",
     "0.4": "",
 }
+MANIFESTS: Final = tuple(_TOP)
 _NEEDED: Final = ("name", "version", "description", "author", "server")
 _TYPES: Final = {"0.1": ("python", "node", "binary"), "0.4": ("python", "node", "binary", "uv")}
 _CONFIG_TYPES: Final = ("string", "number", "boolean", "directory", "file")
@@ -49,9 +52,14 @@ _RUNTIME: Final = "compatibility.runtimes.python"
 
 
 def variables_read(sources: Mapping[str, bytes]) -> dict[str, str | None]:
-    """Return the variables that Python files read, each with its default; None for one that has to be there."""
+    """Return the variables that sources read, each with its default; None for one that has to be there.
+
+    Sources are those of Python, and those of Node without its packages. In the latter, none has to be there.
+    """
     found: dict[str, str | None] = {}
     for name, data in sources.items():
+        if name.endswith(_SCRIPTS) and "node_modules" not in PurePosixPath(name).parts:
+            found |= {(first or second).decode(): "" for first, second in _OF_NODE.findall(data)}
         if name.endswith(".py"):
             try:
                 tree = ast.parse(data, name)
@@ -85,7 +93,7 @@ def _reads(node: ast.AST) -> Iterator[tuple[str, str | None]]:
 
 
 def manifest_of(
-    server: JsonObject, lists: JsonObject, project: JsonObject, entry_point: str, variables: Mapping[str, str | None]
+    server: JsonObject, lists: JsonObject, project: JsonObject, form: Form, variables: Mapping[str, str | None]
 ) -> JsonObject:
     """Return the manifest of a live server, its project's metadata, and the variables that its source reads."""
     name = str(project.get("name") or server.get("name") or "server")
@@ -95,21 +103,13 @@ def manifest_of(
     author = authors[0] if is_list(authors) and authors and is_object(authors[0]) else {}
     described = str(project.get("description") or server.get("title") or f"The MCP server {name}.")
     manifest: dict[str, Any] = {
-        "manifest_version": MANIFEST,
-        "name": re.sub(r"[^A-Za-z0-9._-]+", "-", name),
+        "manifest_version": form.manifest,
+        "name": re.sub(r"[^A-Za-z0-9._-]+", "-", name).strip("-"),
         "version": str(project.get("version") or server.get("version") or "0.1.0"),
         "description": described,
         "author": {key: author[key] for key in ("name", "email") if author.get(key)} or {"name": name},
-        "server": {
-            "type": "uv",
-            "entry_point": entry_point,
-            "mcp_config": {
-                "command": "uv",
-                "args": ["run", "--directory", "${__dirname}", "python", entry_point],
-                **({"env": environment} if environment else {}),
-            },
-        },
-        "compatibility": {"runtimes": {"python": _semver(str(project.get("requires-python") or ">=3.11"))}},
+        "server": form.server(environment),
+        "compatibility": form.compatibility,
     }
     if title := server.get("title"):
         manifest["display_name"] = title
@@ -143,30 +143,27 @@ def _user_config(variable: str, default: str | None) -> JsonObject:
     return field
 
 
-def _semver(bounds: str) -> str:
-    """Return a range of Python's packages as one of semver, which has spaces and no commas."""
-    return re.sub(r"\s*,\s*", " ", bounds.replace("~=", ">=")).strip()
-
-
 # ---- the files -------------------------------------------------------------------------------------------------------
 
 
-def files_of(folder: Path) -> dict[str, bytes]:
+def files_of(folder: Path, kept: frozenset[str] = frozenset()) -> dict[str, bytes]:
     """Return what a bundle of this folder has: sources and data, without environments, caches, tests and secrets.
+
+    `kept` are names of folders that are left out otherwise.
 
     Raises CodegenError for a folder that is too large, and for a link out of it.
     """
     files: dict[str, bytes] = {}
-    size = 0
+    size, limit, left_out = 0, _MAX_BUILT if kept else _MAX_BYTES, _LEFT_OUT - kept
     for path in sorted(folder.rglob("*")):
         place = path.relative_to(folder)
-        if any(part in _LEFT_OUT for part in place.parts) or _SECRET_FILES.fullmatch(path.name) or not path.is_file():
+        if any(part in left_out for part in place.parts) or _SECRET_FILES.fullmatch(path.name) or not path.is_file():
             continue
         if not path.resolve().is_relative_to(folder.resolve()):
             raise CodegenError(f"{path}: is a link out of the folder; copy what it leads to")
         size += path.stat().st_size
-        if size > _MAX_BYTES:
-            raise CodegenError(f"{folder}: has more than {_MAX_BYTES >> 20} MiB; move what the server does not need")
+        if size > limit:
+            raise CodegenError(f"{folder}: has more than {limit >> 20} MiB; move what the server does not need")
         files[place.as_posix()] = path.read_bytes()
     return files
 
@@ -180,14 +177,14 @@ def project_of(data: bytes | None) -> JsonObject:
     return project if is_object(project) else {}
 
 
-def archive(files: Mapping[str, bytes]) -> bytes:
-    """Return the files as a zip, byte for byte the same for the same files."""
+def archive(files: Mapping[str, bytes], programs: Container[str] = ()) -> bytes:
+    """Return the files as a zip, byte for byte the same for the same files; `programs` may be executed."""
     buffer = io.BytesIO()
     with zipfile.ZipFile(buffer, "w", zipfile.ZIP_DEFLATED, compresslevel=9) as bundle:
         for name, data in sorted(files.items()):
             info = zipfile.ZipInfo(name, _EPOCH)
             info.compress_type = zipfile.ZIP_DEFLATED
-            info.external_attr = 0o100644 << 16
+            info.external_attr = (0o100755 if name in programs else 0o100644) << 16
             bundle.writestr(info, data)
     return buffer.getvalue()
 
@@ -270,4 +267,4 @@ def _problems_of_compatibility(compatibility: JsonObject) -> Iterator[str]:
             yield f"compatibility.platforms has {platform!r}; there are {', '.join(_PLATFORMS)}"
     bounds = runtimes.get("python") if is_object(runtimes) else None
     if isinstance(bounds, str) and "," in bounds:
-        yield f"{_RUNTIME} is {bounds!r}; a range has spaces and no commas: {_semver(bounds)!r}"
+        yield f"{_RUNTIME} is {bounds!r}; a range has spaces and no commas: {semver(bounds)!r}"

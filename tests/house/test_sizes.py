@@ -50,7 +50,7 @@ CODE_MODE = "products/mcp_products/code_mode"
 # tenants has one: limits, and records of use for billing, which only an extra installs.
 TENANTS = "products/mcp_products/tenants"
 # Bundles that have the packages of several systems, those of programs of other languages, and servers of other SDKs
-# by their file took two files and 290 lines of codegen.
+# by their file took two files and 300 lines of codegen.
 OWN_ROWS = (CODE_MODE, LINT, CARDS, MIGRATE, COMPAT, TENANTS)
 MAX_FILES = {
     TENANTS: 9,
@@ -71,7 +71,7 @@ MAX_CODE_LINES = {
     LINT: 2_550,
     CARDS: 300,
     COMPAT: 5_455,
-    "codegen": 18_600,
+    "codegen": 18_700,
     MIGRATE: 1_900,
 }
 FREE_FILES = 15  # A limit is at most so many above what is there.

@@ -39,8 +39,7 @@ STAGES = {
     "datamodel-code-generator": [("mcp_codegen.render.written_modules", "", "generate")],
     "templates": [("jinja2", "Template", "render")],
     "check of the types": [("mcp_codegen.render.package", "", "verify_types_module")],
-    "layout": [("mcp_codegen.render.source", "", "_formatted")],
-    "imports of modules": [("mcp_codegen.render.source", "", "tidy_imports")],
+    "imports and layout": [("mcp_codegen.render.source", "", "_formatted")],
 }
 Seconds = tuple[float, float]
 

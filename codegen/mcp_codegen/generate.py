@@ -24,7 +24,7 @@ from .render.package import (
     render_multi,
     supports_apps,
 )
-from .render.source import format_modules, tidy_modules
+from .render.source import format_modules
 from .render.type_modules import split_types
 
 
@@ -44,20 +44,10 @@ def generate(
     packages = _packages(schemas, templates, output, chosen)
     files = _other_modules(schemas, templates, output, chosen, packages)
     for folder, package in packages.items():
-        files |= tidy_modules(_types(folder, package), output)
+        files |= _types(folder, package)
         if isinstance(package, RevisionPackage):
             progress(package.revision.id)
-    return dict(sorted(format_modules(files).items()))
-
-
-def module_texts(
-    schemas: SchemaCatalog, templates: Templates, output: Path, revisions: Iterable[str]
-) -> dict[Path, str]:
-    """Return what `generate` returns, before it is formatted."""
-    chosen = _checked(schemas, revisions)
-    packages = _packages(schemas, templates, output, chosen)
-    types = {path: text for folder, package in packages.items() for path, text in _types(folder, package).items()}
-    return _other_modules(schemas, templates, output, chosen, packages) | tidy_modules(types, output)
+    return dict(sorted(format_modules(files, output).items()))
 
 
 def _checked(schemas: SchemaCatalog, revisions: Iterable[str]) -> list[str]:
@@ -96,7 +86,7 @@ def _other_modules(
     chosen: list[str],
     packages: Mapping[Path, RevisionPackage | ExtensionPackage],
 ) -> dict[Path, str]:
-    """Return the modules without those of types, tidy and not formatted."""
+    """Return the modules without those of types."""
     files: dict[Path, str] = {}
     for folder, package in packages.items():
         files |= {folder / name: text for name, text in package.modules().items()}
@@ -132,7 +122,7 @@ def _other_modules(
         files[output / "client.py"] = render_client(app_revision, templates)
         files[output / "multi.py"] = render_multi(app_revision, templates)
     index = render_index(indexed, neighbours, templates, app_revision)
-    return tidy_modules(files | {output / "__init__.py": index, output / "py.typed": ""}, output)
+    return files | {output / "__init__.py": index, output / "py.typed": ""}
 
 
 def _app_revision(schemas: SchemaCatalog, revisions: list[Revision]) -> Revision | None:

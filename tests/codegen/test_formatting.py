@@ -1,4 +1,4 @@
-"""Generated modules have the layout of black, which one run of ruff gives to all of them."""
+"""Generated modules have the imports that they use and the layout of black, which ruff gives to all of them at once."""
 
 from __future__ import annotations
 
@@ -11,19 +11,17 @@ from typing import Any
 import black
 import pytest
 from black.mode import TargetVersion
+from support.project import ROOT
 
-from mcp_codegen.catalog import SchemaCatalog
 from mcp_codegen.errors import CodegenError
-from mcp_codegen.generate import module_texts
-from mcp_codegen.paths import data_path
-from mcp_codegen.render.source import format_modules, format_text
+from mcp_codegen.render.source import format_module, format_modules, format_text
 
 UNFORMATTED = "class A :\n    x = 'a'\ndef f( b ):\n        return ( b )\n"
 FORMATTED = 'class A:\n    x = "a"\n\n\ndef f(b):\n    return b\n'
 MODE = black.Mode(line_length=120, target_versions={TargetVersion.PY311})
 
 
-def test_all_modules_are_formatted_by_one_process_and_other_files_not_at_all(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_all_modules_are_formatted_together_and_other_files_not_at_all(monkeypatch: pytest.MonkeyPatch) -> None:
     started: list[Any] = []
     run = subprocess.run
 
@@ -33,13 +31,13 @@ def test_all_modules_are_formatted_by_one_process_and_other_files_not_at_all(mon
 
     monkeypatch.setattr(subprocess, "run", counted)
     files = {Path("a.py"): UNFORMATTED, Path("py.typed"): "", Path("x.txt"): "a  =b", Path("b.py"): "x=1\n"}
-    assert format_modules(files) == {**files, Path("a.py"): FORMATTED, Path("b.py"): "x = 1\n"}
-    assert len(started) == 1
+    assert format_modules(files, Path()) == {**files, Path("a.py"): FORMATTED, Path("b.py"): "x = 1\n"}
+    assert len(started) == 2  # For imports, and for the layout.
 
 
 def test_texts_of_any_writing_stay_what_they_are() -> None:
     text = 'A = "\u2028 \x0c é 😀"\nB = "\\r\\n"\n'
-    assert format_text(text) == text
+    assert format_text(text, "a.py") == text
 
 
 def test_the_layout_does_not_depend_on_where_the_command_runs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -49,13 +47,16 @@ def test_the_layout_does_not_depend_on_where_the_command_runs(tmp_path: Path, mo
     (tmp_path / ".git").mkdir()
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr("tempfile.tempdir", os.fspath(tmp_path))
-    assert format_text(UNFORMATTED) == FORMATTED
+    assert format_text(UNFORMATTED, "a.py") == FORMATTED
     assert not [path for path in tmp_path.iterdir() if path.name.startswith("mcp-codegen-")]
 
 
 def test_what_is_not_python_is_an_error_that_says_where() -> None:
-    with pytest.raises(CodegenError, match=r"ruff cannot format what the templates give: .*1:4"):
-        format_text("def\n")
+    files = {Path("out/a.py"): "x = 1\n", Path("out/client.py"): "\n\ndef\n"}
+    with pytest.raises(CodegenError, match=r"^client.py: what the templates give is not Python: .+ \(line 3\)$"):
+        format_modules(files, Path("out"))
+    with pytest.raises(CodegenError, match=r"^the wrappers: what the templates give is not Python: .+ \(line 1\)$"):
+        format_module("def\n", "the wrappers")
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="no program of this name can be written there")
@@ -63,16 +64,53 @@ def test_without_ruff_it_is_said(monkeypatch: pytest.MonkeyPatch, tmp_path: Path
     program = tmp_path / "python"
     program.write_text("#!/bin/sh\necho No module named ruff >&2\nexit 1\n")
     program.chmod(0o755)
-    monkeypatch.setattr("mcp_codegen.render.source._FORMAT", (str(program),))
+    monkeypatch.setattr("mcp_codegen.render.source._RUFF", (str(program),))
     with pytest.raises(CodegenError, match="No module named ruff"):
-        format_text(UNFORMATTED)
+        format_text(UNFORMATTED, "a.py")
+
+
+IMPORTS = """from b import Z, a
+from typing import Any, Final, TypedDict
+import sys
+from . import types as t, methods
+from __future__ import annotations
+from .types import *
+from .types import Kept as Kept
+import json
+
+if Any:
+    from c import unused, used
+
+A: Final = Z(t, sys, a, used)
+"""
+SORTED = """from __future__ import annotations
+
+import sys
+from typing import Any, Final
+
+from b import Z, a
+
+from . import types as t
+from .types import *
+from .types import Kept as Kept
+
+if Any:
+    from c import used
+
+A: Final = Z(t, sys, a, used)
+"""
+
+
+def test_imports_that_are_not_used_go_and_the_others_stand_in_their_groups() -> None:
+    assert format_module(IMPORTS, "a.py") == SORTED
+    assert "unused" in format_text(IMPORTS, "an index")
 
 
 @pytest.mark.long
 def test_black_writes_each_generated_module_in_the_same_way() -> None:
-    schemas = SchemaCatalog(data_path("schema"))
-    texts = module_texts(schemas, (data_path("templates"),), Path("bindings"), list(schemas.pins))
-    formatted = format_modules(texts)
-    modules = [path for path in texts if path.suffix == ".py"]
+    modules = sorted((ROOT / "generated" / "mcp_generated").rglob("*.py"))
     assert len(modules) > 100
-    assert [path for path in modules if formatted[path] != black.format_str(texts[path], mode=MODE)] == []
+    for module in modules:
+        text = module.read_text(encoding="utf-8")
+        assert format_text(text, module.name) == text
+        assert black.format_str(text, mode=MODE) == text, module

@@ -14,7 +14,7 @@ from ..model.ir import Method, Revision
 from ..model.names import snake
 from ..paths import Templates
 from ..render.package import declared_types
-from ..render.source import GENERATOR, format_modules, print_template, tidy_modules
+from ..render.source import GENERATOR, format_modules, print_template
 from ..render.types import docstring, literal
 from ..render.verify import verify_types_module
 from .document import Direction
@@ -81,8 +81,7 @@ def render_protocol(
     verify_types_module(texts["types.py"], revision)
     for side in sides:
         texts[f"{side.module}.py"] = print_template("protocol/peer.py.jinja2", context | {"side": side}, templates)
-    tidy = tidy_modules({output / name: text for name, text in texts.items()}, output)
-    return format_modules(tidy | {output / "py.typed": ""})
+    return format_modules({output / name: text for name, text in texts.items()} | {output / "py.typed": ""}, output)
 
 
 def _name(text: str) -> str:

@@ -140,9 +140,7 @@ def render_package(
     texts = package_texts(revisions, form, definitions, templates)
     return {
         path: (
-            text
-            if path.name in _KEPT
-            else (format_text(text) if path.name in _INDEXES else format_module(text, str(path)))
+            text if path.name in _KEPT else (format_text if path.name in _INDEXES else format_module)(text, str(path))
         )
         for path, text in texts.items()
     }

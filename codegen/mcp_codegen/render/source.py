@@ -5,13 +5,12 @@ Tables of data have a denser layout.
 
 from __future__ import annotations
 
-import ast
+import re
 import subprocess
 import sys
 import tempfile
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from functools import cache
-from itertools import groupby
 from pathlib import Path
 from typing import Any, Final, TypeGuard
 
@@ -21,134 +20,63 @@ from ..errors import CodegenError
 from ..paths import Templates, generator_version
 from .types import literal
 
-# The imports of a generated module: none that it does not use, in the order of isort.
-
-_FUTURE, _STANDARD, _THIRD_PARTY, _RELATIVE = range(4)
-_MAGIC: Final = "__future__"
-
-
-def tidy_imports(text: str) -> str:
-    """Return the module without the imports that it does not use, and with the others sorted in their groups."""
-    tree = ast.parse(text)
-    used = {node.id for node in ast.walk(tree) if isinstance(node, ast.Name)}
-    lines = text.split("\n")
-    for run in sorted(_runs(tree), key=lambda run: -run[0].lineno):
-        indent = " " * run[0].col_offset
-        statements = _statements(_without_unused(run, used))
-        lines[run[0].lineno - 1 : run[-1].end_lineno] = [indent + line if line else "" for line in statements]
-    return "\n".join(lines)
-
-
-def _runs(tree: ast.Module) -> Iterator[list[ast.Import | ast.ImportFrom]]:
-    """Return the imports that stand next to each other, at the top of the module and below a condition at its top."""
-    for body in [tree.body, *(node.body for node in tree.body if isinstance(node, ast.If))]:
-        for is_import, nodes in groupby(body, key=lambda node: isinstance(node, (ast.Import, ast.ImportFrom))):
-            if is_import:
-                yield [node for node in nodes if isinstance(node, (ast.Import, ast.ImportFrom))]
-
-
-def _without_unused(run: Iterable[ast.Import | ast.ImportFrom], used: set[str]) -> list[ast.Import | ast.ImportFrom]:
-    """One node for each module or renamed import; what is imported under its own name again is exported."""
-    members: dict[tuple[int, str], list[ast.alias]] = {}
-    statements: list[ast.Import | ast.ImportFrom] = []
-    for node in run:
-        if isinstance(node, ast.Import):
-            statements.append(node)
-            continue
-        for alias in node.names:
-            if alias.name == "*" or (alias.asname is not None and alias.asname == alias.name):
-                statements.append(ast.ImportFrom(node.module, [alias], node.level))
-            elif (alias.asname or alias.name) in used or node.module == _MAGIC:
-                if alias.asname is None:
-                    members.setdefault((node.level, node.module or ""), []).append(alias)
-                else:
-                    statements.append(ast.ImportFrom(node.module, [alias], node.level))
-    for (level, module), aliases in members.items():
-        statements.append(ast.ImportFrom(module or None, sorted(aliases, key=_member_key), level))
-    return statements
-
-
-def _statements(imports: list[ast.Import | ast.ImportFrom]) -> list[str]:
-    """Return the lines of the statements, with an empty one between two groups."""
-    lines: list[str] = []
-    for _, group in groupby(sorted(imports, key=_key), key=_group):
-        lines += ["", *map(ast.unparse, group)]
-    return lines[1:]
-
-
-def _group(node: ast.Import | ast.ImportFrom) -> int:
-    if isinstance(node, ast.ImportFrom) and node.level:
-        return _RELATIVE
-    name = (node.module or "") if isinstance(node, ast.ImportFrom) else node.names[0].name
-    if name == _MAGIC:
-        return _FUTURE
-    return _STANDARD if name.partition(".")[0] in sys.stdlib_module_names else _THIRD_PARTY
-
-
-def _key(node: ast.Import | ast.ImportFrom) -> tuple[int, bool, int, str, tuple[int, str]]:
-    """Return the order of the statements: by group; whole modules first; parents before siblings; then by name."""
-    if isinstance(node, ast.Import):
-        return _group(node), False, 0, node.names[0].name.lower(), (0, "")
-    return _group(node), True, -node.level, (node.module or "").lower(), _member_key(node.names[0])
-
-
-def _member_key(alias: ast.alias) -> tuple[int, str]:
-    """Return the order of names in one statement: constants, then classes, then the others."""
-    if len(alias.name) > 1 and alias.name.isupper():
-        return 0, alias.name.lower()
-    return 1 if alias.name[:1].isupper() else 2, alias.name.lower()
-
-
 GENERATOR: Final = generator_version()
-# Ruff's layout of what the templates give is black's, in a hundredth of the time: docs/adr/0054.
-_FORMAT: Final = (
-    *(sys.executable, "-P", "-m", "ruff", "format", "--isolated", "--no-cache", "--no-respect-gitignore"),
-    *("--line-length", "120", "--target-version", "py311"),
+# Ruff removes imports that a module does not use, sorts the others as isort does, and writes the layout of black, in a
+# hundredth of black's time: docs/adr/0054. It reads no configuration, and the names of files mean nothing to it.
+_RUFF: Final = (sys.executable, "-P", "-m", "ruff")
+_OPTIONS: Final = (
+    *("--isolated", "--no-cache", "--no-respect-gitignore", "--line-length", "120", "--target-version", "py311"),
+    *(".",),
 )
+_IMPORTS: Final = (
+    *("check", "--quiet", "--fix", "--exit-zero", "--select", "F401,I001"),
+    *("--config", "lint.isort.split-on-trailing-comma = false"),
+)
+_LAYOUT: Final = ("format",)
+_PLACE: Final = re.compile(r"(\d+)\.py:(\d+):(.*)")
 
 
 def format_module(text: str, what: str) -> str:
     """Return the module without the imports it does not need, formatted."""
-    return format_text(_tidy(text, what))
+    return _formatted([text], [what], (_IMPORTS, _LAYOUT))[0]
 
 
-def tidy_modules(files: Mapping[Path, str], folder: Path) -> dict[Path, str]:
-    """Return the modules without the imports that they do not need; errors name their paths in the folder."""
-    return {
-        path: _tidy(text, path.relative_to(folder).as_posix()) if path.suffix == ".py" else text
-        for path, text in files.items()
-    }
+def format_text(text: str, what: str) -> str:
+    """Return the module with all of its imports, formatted."""
+    return _formatted([text], [what], (_LAYOUT,))[0]
 
 
-def format_text(text: str) -> str:
-    """Return a tidy module, formatted."""
-    return _formatted([text])[0]
+def format_modules(files: Mapping[Path, str], folder: Path) -> dict[Path, str]:
+    """Return the modules without the imports that they do not need, formatted, and the other files as they are.
 
-
-def format_modules(files: Mapping[Path, str]) -> dict[Path, str]:
-    """Return tidy modules, formatted, and the other files as they are."""
+    Errors name the paths of modules in the folder.
+    """
     modules = {path: text for path, text in files.items() if path.suffix == ".py"}
-    return {**files, **dict(zip(modules, _formatted(modules.values()), strict=True))}
+    names = [path.relative_to(folder).as_posix() for path in modules]
+    return {**files, **dict(zip(modules, _formatted(modules.values(), names, (_IMPORTS, _LAYOUT)), strict=True))}
 
 
-def _formatted(texts: Iterable[str]) -> list[str]:
-    """Return modules as one run of ruff formats them, in a folder of their own."""
-    with tempfile.TemporaryDirectory(prefix="mcp-codegen-") as name:
+def _formatted(texts: Iterable[str], names: Sequence[str], steps: Iterable[Iterable[str]]) -> list[str]:
+    """Return modules after the steps of ruff, which get all of them at once, in a folder of their own."""
+    with tempfile.TemporaryDirectory(prefix="mcp-codegen-") as folder:
         paths: list[Path] = []
         for number, text in enumerate(texts):
-            paths.append(Path(name, f"{number}.py"))
+            paths.append(Path(folder, f"{number}.py"))
             paths[-1].write_bytes(text.encode())
-        done = subprocess.run([*_FORMAT, name], capture_output=True, text=True, encoding="utf-8", check=False)
-        if done.returncode:
-            raise CodegenError(f"ruff cannot format what the templates give: {' '.join(done.stderr.split())[:300]}")
+        for step in steps:
+            command = [*_RUFF, *step, *_OPTIONS]
+            done = subprocess.run(command, cwd=folder, capture_output=True, text=True, encoding="utf-8", check=False)
+            if done.returncode:
+                raise _format_error(done.stderr, names)
         return [path.read_bytes().decode() for path in paths]
 
 
-def _tidy(text: str, what: str) -> str:
-    try:
-        return tidy_imports(text)
-    except (SyntaxError, ValueError) as error:
-        raise CodegenError(f"{what}: what the templates give is not Python: {error}") from error
+def _format_error(text: str, names: Sequence[str]) -> CodegenError:
+    """Return the error that says which module ruff cannot read, and at which line."""
+    if (place := _PLACE.search(text)) is not None:
+        what, line, reason = names[int(place[1])], place[2], place[3].partition(":")[2].strip()
+        return CodegenError(f"{what}: what the templates give is not Python: {reason} (line {line})")
+    return CodegenError(f"ruff, which formats what is generated, failed: {' '.join(text.split())[:300]}")
 
 
 def print_template(template: str, context: Mapping[str, Any], templates: Templates) -> str:

@@ -17,7 +17,7 @@ from typing import Any, Final
 
 from ..catalog import SchemaCatalog
 from ..errors import CodegenError, Finding
-from ..generate import module_texts
+from ..generate import generate
 from ..model.known_names import check_known_names
 from ..output import temporary_folder
 from ..paths import data_path, source_of
@@ -160,7 +160,7 @@ def try_revision(schemas: SchemaCatalog, revision: str, *, type_check: bool = Tr
 def _try(schemas: SchemaCatalog, revision: str, folder: Path, type_check: bool) -> Iterator[Finding]:
     list(schemas.steps)
     package = folder / _PACKAGE
-    files = module_texts(schemas, (data_path("templates"),), package, list(schemas.pins))
+    files = generate(schemas, (data_path("templates"),), package, list(schemas.pins))
     for path, text in files.items():
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text(text, encoding="utf-8")

@@ -119,14 +119,14 @@ def test_no_text_is_made_for_a_pattern_that_cannot_be_followed(pattern: str) -> 
 def test_what_mypy_refuses_is_a_finding_and_so_is_a_mypy_that_stops(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    texts = trial.module_texts
+    texts = trial.generate
 
     def wrong(*arguments: Any) -> dict[Path, str]:
         files = texts(*arguments)
         return {path: text + 'wrong: int = "a"\n' * (path.name == "sync.py") for path, text in files.items()}
 
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
-    monkeypatch.setattr(trial, "module_texts", wrong)
+    monkeypatch.setattr(trial, "generate", wrong)
     findings = try_revision(draft(lambda types: None), "draft")
     assert {(finding.rule, finding.at.partition(":")[0]) for finding in findings} == {("types", "sync.py")}
     monkeypatch.setattr(trial, "_CONFIGURATION", "[mypy]\nplugins = not_there\n")

@@ -30,7 +30,7 @@ from support.schemas.proposals import (
 from mcp_codegen.catalog import SchemaCatalog
 from mcp_codegen.cli.main import main
 from mcp_codegen.errors import CodegenError, Finding
-from mcp_codegen.generate import module_texts
+from mcp_codegen.generate import generate
 from mcp_codegen.paths import data_path
 from mcp_codegen.trial.trial import converse_in_pairs
 
@@ -40,7 +40,7 @@ NAMES = list(PROPOSALS)
 def findings_of(folder: Path, schemas: SchemaCatalog) -> list[Finding]:
     """What stops a draft: in its derivation, or in a conversation in memory with each other revision."""
     try:
-        files = module_texts(schemas, (data_path("templates"),), folder / "bindings", list(schemas.pins))
+        files = generate(schemas, (data_path("templates"),), folder / "bindings", list(schemas.pins))
     except CodegenError as error:
         return list(error.findings)
     for path, text in files.items():

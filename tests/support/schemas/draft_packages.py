@@ -15,7 +15,7 @@ from support.project import ROOT
 from support.schemas.drafts import NEWEST
 
 from mcp_codegen.catalog import SchemaCatalog
-from mcp_codegen.generate import module_texts
+from mcp_codegen.generate import generate
 from mcp_codegen.paths import data_path
 
 Types = dict[str, Any]
@@ -58,7 +58,7 @@ def write_package(
 ) -> None:
     """Write the package `name` into a folder, which takes several seconds."""
     schemas = SchemaCatalog(draft_schemas(folder, drafts, rows, facts))
-    for path, text in module_texts(schemas, (data_path("templates"),), folder / name, list(schemas.pins)).items():
+    for path, text in generate(schemas, (data_path("templates"),), folder / name, list(schemas.pins)).items():
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text(text, encoding="utf-8")
 

@@ -9,6 +9,7 @@ from mcp_runtime.protocol.wire_models import Int, Number, Opt, WireModel, const
 from pydantic import Field
 from typing_extensions import TypeAliasType
 
+from ...v2025_11_25.types import *
 from ...v2025_11_25.types import CallToolResult as CallToolResult
 from ...v2025_11_25.types import ContentBlock as ContentBlock
 from ...v2025_11_25.types import EmbeddedResource as EmbeddedResource
@@ -17,7 +18,6 @@ from ...v2025_11_25.types import NotificationParams as NotificationParams
 from ...v2025_11_25.types import RequestParams as RequestParams
 from ...v2025_11_25.types import ResourceLink as ResourceLink
 from ...v2025_11_25.types import Tool as Tool
-from ...v2025_11_25.types import *
 
 
 class McpUiAppCapabilitiesTools(WireModel):

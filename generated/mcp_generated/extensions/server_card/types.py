@@ -9,8 +9,8 @@ from typing import Annotated, Any, Literal
 from mcp_runtime.protocol.wire_models import Opt, Uri, WireModel
 from pydantic import Field
 
-from ...v2026_07_28.types import Icon as Icon
 from ...v2026_07_28.types import *
+from ...v2026_07_28.types import Icon as Icon
 
 
 class ServerCard(WireModel):

@@ -9,6 +9,7 @@ from typing import Annotated, Literal
 from mcp_runtime.protocol.wire_models import Int, Opt, Uri, WireModel, const
 from pydantic import Field
 
+from ...v2026_07_28.types import *
 from ...v2026_07_28.types import CacheableResult as CacheableResult
 from ...v2026_07_28.types import Cursor as Cursor
 from ...v2026_07_28.types import PaginatedRequestParams as PaginatedRequestParams
@@ -16,7 +17,6 @@ from ...v2026_07_28.types import PaginatedResult as PaginatedResult
 from ...v2026_07_28.types import RequestId as RequestId
 from ...v2026_07_28.types import RequestParams as RequestParams
 from ...v2026_07_28.types import Resource as Resource
-from ...v2026_07_28.types import *
 
 
 class SkillsExtensionCapability(WireModel):

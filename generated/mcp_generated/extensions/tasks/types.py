@@ -10,13 +10,13 @@ from mcp_runtime.protocol.wire_models import Int, Opt, WireModel, const, default
 from pydantic import Field
 from typing_extensions import TypeAliasType
 
+from ...v2026_07_28.types import *
 from ...v2026_07_28.types import Error as Error
 from ...v2026_07_28.types import InputRequests as InputRequests
 from ...v2026_07_28.types import NotificationMetaObject as NotificationMetaObject
 from ...v2026_07_28.types import RequestId as RequestId
 from ...v2026_07_28.types import RequestParams as RequestParams
 from ...v2026_07_28.types import ResultMetaObject as ResultMetaObject
-from ...v2026_07_28.types import *
 
 TaskStatus = TypeAliasType("TaskStatus", Literal["working", "input_required", "completed", "failed", "cancelled"])
 

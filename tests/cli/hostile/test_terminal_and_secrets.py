@@ -35,6 +35,7 @@ STEERING = {
     "separators": "a\u2028b\u2029c",
     "tags": "\U000e0041\ufeff\u2063",
 }
+RUN = subprocess.run
 STYLE = re.compile(r"\x1b\[[0-9;]*m")  # Of the command itself.
 EVIL = "".join(STEERING.values())
 
@@ -66,7 +67,9 @@ class Child:
         self._stdout = json.dumps(stdout).encode()
         self._stderr = stderr.encode()
 
-    def run(self, command: list[str], input: bytes = b"", **_: Any) -> subprocess.CompletedProcess[bytes]:
+    def run(self, command: list[str], input: bytes = b"", **options: Any) -> subprocess.CompletedProcess[Any]:
+        if "ruff" in command:  # Formats what is written.
+            return RUN(command, **options)
         self.commands.append(command)
         self.private = json.loads(input)
         return subprocess.CompletedProcess(command, 1 if self._stderr else 0, self._stdout, self._stderr)

@@ -51,12 +51,16 @@ CODE_MODE = "products/mcp_products/code_mode"
 TENANTS = "products/mcp_products/tenants"
 # Bundles that have the packages of several systems, those of programs of other languages, and servers of other SDKs
 # by their file took two files and 300 lines of codegen.
-OWN_ROWS = (CODE_MODE, LINT, CARDS, MIGRATE, COMPAT, TENANTS)
+# views has one: the HTML of tools, which only an extra installs. Their prefixes, and the page of `dev`, took 90 lines
+# of products and a file.
+VIEWS = "products/mcp_products/views"
+OWN_ROWS = (CODE_MODE, LINT, CARDS, MIGRATE, COMPAT, TENANTS, VIEWS)
 MAX_FILES = {
     TENANTS: 9,
+    VIEWS: 3,
     CODE_MODE: 7,
     "runtime": 94,
-    "products": 273,
+    "products": 274,
     LINT: 20,
     CARDS: 4,
     COMPAT: 41,
@@ -65,9 +69,10 @@ MAX_FILES = {
 }
 MAX_CODE_LINES = {
     TENANTS: 900,
+    VIEWS: 100,
     CODE_MODE: 600,
     "runtime": 12_000,
-    "products": 36_970,
+    "products": 37_060,
     LINT: 2_550,
     CARDS: 300,
     COMPAT: 5_455,

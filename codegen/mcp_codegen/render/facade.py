@@ -245,6 +245,7 @@ EXTRAS: Final = {
     "mcp_products.relay.gateway": ("a gateway", "cli"),
     "mcp_products.skills": ("skills", "skills"),
     "mcp_products.tenants": ("tenant=", "http"),
+    "mcp_products.views": ("a view", "views"),
     "mcp_products.workers": ("a store that workers share", "http"),
     "mcp_runtime.transports.http_client": ("a client over HTTP", "http"),
     "mcp_products.workers.stores.redis": ("a store in Redis", "redis"),

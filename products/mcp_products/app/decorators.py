@@ -27,6 +27,7 @@ from .providers.file_system import TOOL_MARK
 from .registry import CompletionFunction, Registry
 from .resources import Resource, ResourceSource
 from .settings import RULES, OnDuplicate, ResourceSettings, Settings, ToolSettings
+from .signatures.signature import function_name
 from .tools import Tool, ToolTransform
 
 if TYPE_CHECKING:
@@ -121,7 +122,14 @@ class Registrations(Administration):
             self._add_transformed(function, name, settings)
             return
         check_function(function, "tool", name)
-        self._add_tool(self.tool_class(function, name, settings, self.types, self._coerce, self._json_indent))
+        view: Any = None
+        if settings.get("view") is not None:  # An extra installs it.
+            view = load("mcp_products.views.view").View(self, name or function_name(function), function, settings)
+            settings = view.settings
+        tool = self.tool_class(function, name, settings, self.types, self._coerce, self._json_indent)
+        self._add_tool(tool)
+        if view is not None:
+            tool.view = view.add()
 
     def make_tool(self, function: Callable[..., Any]) -> Tool:
         """Return a function as a tool that is not added. Raises LocalError if it cannot be a tool."""
@@ -276,8 +284,12 @@ class Registrations(Administration):
         return add
 
     def remove_tool(self, name: str, version: str | None = None) -> None:
-        """Remove a tool, or one version of it, also at run time. Raises LocalError if there is none."""
+        """Remove a tool, or one version of it, with its view, also at run time. Raises LocalError if there is none."""
+        tools = [tool for tool in self.registry.all_versions("tools") if tool.name == name and tool.view is not None]
         self._remove("tools", self.registry.tools, name, version)
+        for tool in tools:
+            if version is None or is_requested(tool.version, version):
+                self.remove_resource(tool.view, tool.version)
 
     def remove_resource(self, uri: str, version: str | None = None) -> None:
         """Remove a resource or a resource template, or one version of it, also at run time. Raises LocalError if there

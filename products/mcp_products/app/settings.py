@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import os
 import sys
 from collections.abc import Awaitable, Callable, Collection, Iterable, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager
@@ -84,7 +85,8 @@ class ToolSettings(Settings, total=False):
     for False, and for True a return type that cannot have it is an error. `coerce=True` accepts "5" for an int.
     `task=True` or TaskOptions run calls as tasks for clients with the tasks extension. After
     `timeout` seconds the handler is cancelled, and the result is an error; a plain `def` runs on in its thread, and its
-    value is dropped.
+    value is dropped. `view` is HTML that hosts with the apps extension show with the result: the path of a file beside
+    that of the function, read at each request, a text that begins with `<`, or a function that returns HTML.
     """
 
     annotations: Any
@@ -94,6 +96,7 @@ class ToolSettings(Settings, total=False):
     coerce: bool
     task: bool | TaskOptions
     timeout: float | None
+    view: str | os.PathLike[str] | Callable[..., Any] | None
 
 
 class ResourceSettings(Settings, total=False):
@@ -141,6 +144,10 @@ RULES: Final[Mapping[str, Rule]] = {
     "task": Rule(lambda value: isinstance(value, (bool, TaskOptions)), "True, False or TaskOptions(…)"),
     "mime_type": Rule(_is_mime_type, 'a MIME type, such as "text/plain"').or_none(),
     "size": Rule(lambda value: value is None or (type(value) is int and value >= 0), "a number of bytes, 0 or more"),
+    "view": Rule(
+        lambda value: bool(value) and (callable(value) or isinstance(value, (str, os.PathLike))),
+        'a file such as "chart.html", HTML, or a function that returns HTML',
+    ).or_none(),
     "annotations": Rule(_is_object, 'a dict, such as {"readOnlyHint": True}').or_none(),
 }
 

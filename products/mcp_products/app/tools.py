@@ -176,9 +176,11 @@ _NAME: Final = re.compile(r"[A-Za-z0-9_.-]{1,128}")
 
 
 class Tool:
-    """A tool of an app. `answers_as_json` is False if its calls must have models as results."""
+    """A tool of an app. `answers_as_json` is False if its calls must have models as results. `view` is the URI of
+    the view that was added with it."""
 
     answers_as_json = True
+    view: str | None = None
 
     def __init__(
         self,

@@ -37,7 +37,7 @@ PACKAGES: Final = {
     "otel": ("opentelemetry",),
     "proxy": ("mcp_products.relay",),
     "skills": ("mcp_products.skills", "yaml"),
-    "views": ("mcp_generated.extensions.apps.client",),
+    "views": ("mcp_generated.extensions.apps.client", "mcp_products.views.view"),
 }
 # Where whole modules are about what an extra has. In the other modules of these folders, which are about what the base
 # installation has, each test that needs an extra is skipped by itself.

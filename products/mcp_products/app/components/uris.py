@@ -9,7 +9,7 @@ from typing import Any, Final, cast
 from urllib.parse import unquote, urlsplit
 
 from mcp_runtime.errors import LocalError
-from mcp_runtime.protocol.models import is_list
+from mcp_runtime.protocol.models import is_list, is_object
 from mcp_runtime.protocol.uris import is_same_uri, leaves_directory, spelled, tidy_uri
 
 from .named_things import UnknownItemError
@@ -65,8 +65,17 @@ def strip_name_prefix(prefix: str, name: str) -> str | None:
 
 
 def with_prefixed_name(prefix: str, definition: Any) -> Any:
-    """Return a definition with the name that it has outside of the mounted app."""
-    return definition.model_copy(update={"name": f"{prefix}_{definition.name}"}) if prefix else definition
+    """Return a definition with the name that it has outside of the mounted app, and the URI of its view there."""
+    if not prefix:
+        return definition
+    update: dict[str, Any] = {"name": f"{prefix}_{definition.name}"}
+    meta: Any = definition.meta or {}
+    ui: Any = meta.get("ui")
+    if is_object(ui) and isinstance(uri := ui.get("resourceUri"), str):
+        meta = update["meta"] = {**meta, "ui": {**ui, "resourceUri": add_prefix(prefix, uri)}}
+    if isinstance(uri := meta.get("ui/resourceUri"), str):  # Its former place.
+        update["meta"] = {**meta, "ui/resourceUri": add_prefix(prefix, uri)}
+    return definition.model_copy(update=update)
 
 
 def with_prefixed_uri(result: Any, uri: str, prefixed: str, prefix: str = "") -> Any:

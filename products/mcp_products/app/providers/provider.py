@@ -32,6 +32,7 @@ from ..components.uris import (
     strip_name_prefix,
     strip_prefix,
     with_prefixed_links,
+    with_prefixed_name,
     with_prefixed_uri,
 )
 from ..components.visibility import ComponentKind, VisibilityRule, is_enabled
@@ -316,7 +317,9 @@ class ProvidedItems(ScopedCatalog):
             for item in await self._all_provided(kind, ctx)
             if self._enables((), kind, (item.name, getattr(item, key)), listed_tags(item))
         ]
-        return [item.model_copy(update={key: _outside(key, prefix, getattr(item, key))}) for item in items]
+        if key == "name":
+            return [with_prefixed_name(prefix, item) for item in items]
+        return [item.model_copy(update={key: add_prefix(prefix, getattr(item, key))}) for item in items]
 
     def _enables(
         self, session: Sequence[VisibilityRule], kind: ProvidedList, names: Sequence[str], tags: Iterable[str]
@@ -449,10 +452,6 @@ async def _call_provider(
 
 def _key_of(kind: ProvidedList) -> str:
     return {"resources": "uri", "resource_templates": "uri_template"}.get(kind, "name")
-
-
-def _outside(key: str, prefix: str, id: str) -> str:
-    return add_prefix(prefix, id) if key != "name" else f"{prefix}_{id}" if prefix else id
 
 
 def _inside(key: str, prefix: str, id: str) -> str | None:

@@ -61,12 +61,16 @@ def launch_command(
     host: str | None = None,
     port: int | None = None,
     path: str | None = None,
+    page: bool = False,
     arguments: Sequence[str] = (),
 ) -> tuple[str, ...]:
-    """Return the command that runs this server: `file.py[:name]`, or `package.module[:name]` with `module`."""
+    """Return the command that runs this server: `file.py[:name]`, or `package.module[:name]` with `module`.
+
+    With `page` it serves the page of `dev` as well.
+    """
     options = {"--host": host, "--port": None if port is None else str(port), "--path": path}
     words = [word for name, value in options.items() if value is not None for word in (name, value)]
-    flags = ["--module"] * module + ["--http"] * http
+    flags = ["--module"] * module + ["--http"] * http + ["--page"] * page
     return (*_LAUNCH, *flags, *words, "--", server, *arguments)
 
 

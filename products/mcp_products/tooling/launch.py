@@ -23,6 +23,8 @@ from mcp_runtime.bindings.server import BaseServer
 from mcp_runtime.errors import LocalError, MCPError
 from mcp_runtime.usage.texts import plain
 
+from .dev_page import settings_with_page
+
 _COMMON_NAMES: Final = ("app", "mcp", "server")  # Where a module has several servers, one of these names decides.
 _ANONYMOUS: Final = "__mcp_server__"  # The name of a module whose file has the name of a module that is loaded already.
 
@@ -51,6 +53,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     named = {name: getattr(options, name) for name in ("host", "port", "path")}
     settings = {name: value for name, value in named.items() if value is not None}
     try:
+        if options.page:
+            settings |= settings_with_page(server, options.path or "/mcp")
         server.run("http", **settings) if options.http else server.run("stdio")
     except KeyboardInterrupt:
         return 130  # The exit code of shells for SIGINT.
@@ -66,6 +70,7 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--host")
     parser.add_argument("--port", type=int)
     parser.add_argument("--path")
+    parser.add_argument("--page", action="store_true", help="serve the page of `dev` beside the endpoint")
     parser.add_argument("target", help="a file or module, with `:name` where it has several servers")
     parser.add_argument("arguments", nargs="*", help="the arguments of the program, its sys.argv")
     return parser

@@ -1,6 +1,6 @@
 """The commands `run`, for which this process becomes the server, and `dev`, which starts it again when files change.
 
-`dev` opens the MCP Inspector as well.
+`dev` opens the MCP Inspector as well, and serves a page of its own.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ import sys
 import threading
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Final, cast
+from typing import Any, Final, cast
 
 import click
 
@@ -76,7 +76,7 @@ def run(
     if passed and not http:
         raise CodegenError(f"{', '.join(passed)}: only for HTTP; add --http")
     target, module, arguments = chosen_server(server, module, arguments)
-    where = {"host": host, "path": path}
+    where: Any = {"host": host, "path": path}
     foreign = _foreign(target) if module is None else None
     if foreign is not None and http:
         raise CodegenError(
@@ -186,6 +186,11 @@ def _files(folder: Path) -> Iterator[Path]:
 _INSPECTOR: Final = "@modelcontextprotocol/inspector"
 _INTERVAL: Final = 0.5  # Seconds between two looks at the files.
 _GRACE: Final = 5.0  # Seconds that a process has to end.
+_PAGE: Final = "/dev"  # It is for browsers of this machine only.
+_LOCAL: Final = {  # Where they find a server that listens on these addresses.
+    **{"127.0.0.1": "127.0.0.1", "localhost": "localhost", "0.0.0.0": "127.0.0.1"},
+    **{"::1": "[::1]", "::": "[::1]"},
+}
 
 
 @click.command("dev", short_help="Run it again when files change, with the MCP Inspector.")
@@ -215,6 +220,8 @@ def develop(
 ) -> None:
     """Serve a Python file over HTTP, start it again when a file of its folder changes, and open the MCP Inspector.
 
+    The page /dev beside the endpoint has a form for each tool, and shows results and views.
+
     Sessions end with the process: a client with a session connects again. Ctrl-C ends all.
     """
     target, module, arguments = chosen_server(server, module, arguments)
@@ -222,10 +229,11 @@ def develop(
         raise CodegenError(f"{', '.join(missing)}: this folder does not exist; pass a folder to --watch")
     if module is None and _foreign(target) is not None:
         raise CodegenError(f"{target}: is a server of another SDK; dev takes one with an App or Server")
+    if path in (_PAGE, f"{_PAGE}/view"):
+        raise CodegenError(f"--path {path}: is that of the page of dev; pass another path")
     port = port or _free_port(host)
-    command = launch_command(
-        target, module=module is not None, http=True, host=host, port=port, path=path, arguments=arguments
-    )
+    where: Any = {"host": host, "port": port, "path": path, "page": host in _LOCAL}
+    command = launch_command(target, module=module is not None, http=True, arguments=arguments, **where)
     env = {**os.environ, **variables_of(variables, env_files), "PYTHONUNBUFFERED": "1"}
     root = Path.cwd() if module is not None else Path(target.rpartition(":")[0] or target).parent
     watcher = FileWatcher([root if root.is_dir() else Path.cwd(), *folders])
@@ -233,6 +241,8 @@ def develop(
     for name in ("SIGINT", "SIGTERM"):
         signal.signal(getattr(signal, name), lambda number, frame: stopped.set())
     process = _start(command, env)
+    if host in _LOCAL:
+        _say(f"its tools, with forms and views: http://{_LOCAL[host]}:{port}{_PAGE}")
     inspector_process = _start_inspector(f"http://{host}:{port}{path}", env) if inspector else None
     try:
         _supervise(command, env, process, watcher, stopped)

@@ -42,7 +42,7 @@ WITHOUT_COPIES: Final = 'import _winapi; vars(_winapi).pop("CopyFile2", None)\n'
 PYTHON_VERSION: Final = "3.13"
 WHEELS: Final = "x86_64-pc-windows-msvc"
 # Programs that no test runs there; together they are larger than all the rest.
-NOT_INSTALLED: Final = ("mypy", "pyright", "ruff", "sphinx", "uv", "babel", "granian", "selenium")
+NOT_INSTALLED: Final = ("mypy", "pyright", "sphinx", "uv", "babel", "granian", "selenium")
 # The official SDK, beside which is measured, and what it needs.
 OFFICIAL: Final = ("mcp==2.3.0",)
 SETUP_SECONDS: Final = 600.0

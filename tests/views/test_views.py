@@ -8,8 +8,9 @@ from typing import Any
 
 import pytest
 from support.endpoints import ALL_REVISIONS, Rev, among
+from support.http.sockets import listening
 
-from mcp_generated import App
+from mcp_generated import App, Gateway
 from mcp_generated.transforms import Namespace
 from mcp_products.versions.adapters import server_candidates
 from mcp_runtime.errors import LocalError
@@ -162,3 +163,11 @@ async def test_a_view_at_its_former_place_gets_the_prefix_too() -> None:
     app.tool(meta={"ui/resourceUri": "ui://own", "ui": {"visibility": ["model"]}})(chart)
     [tool] = await mounted(app).list_tools()
     assert tool.meta == {"ui/resourceUri": "ui://sub/own", "ui": {"visibility": ["model"]}}
+
+
+async def test_a_view_can_be_read_through_a_gateway() -> None:
+    app = App("charts")
+    app.tool(view=HTML)(chart)
+    async with listening(app.asgi()) as port:
+        gateway = Gateway({"upstreams": {"up": {"url": f"http://127.0.0.1:{port}/mcp"}}})
+        assert await view_of(gateway.app) == ("ui://up/chart/view.html", HTML)

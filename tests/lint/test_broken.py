@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import pytest
 from lint.test_reading import read
@@ -73,6 +75,20 @@ def test_a_program_that_is_no_server_is_told_what_it_does(text: str, broken: str
     (finding,) = [row for row in lint(snapshot) if row.rule.name == "start-failed"]
     assert remedy in finding.write
     assert head_of(snapshot) == "shop: has not started"
+
+
+def test_a_program_that_has_ended_before_it_is_written_to_is_told_with_its_exit_code(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    start = subprocess.Popen
+
+    def started(*arguments: Any, **options: Any) -> Any:
+        process = start(*arguments, **options)
+        process.wait()
+        return process
+
+    monkeypatch.setattr(subprocess, "Popen", started)
+    assert "it has ended with exit code 3" in program("exit(3)").broken
 
 
 @pytest.mark.parametrize(

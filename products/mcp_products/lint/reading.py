@@ -139,7 +139,7 @@ class _Process(_Connection):
             self._process.stdin.write(json.dumps(message).encode() + b"\n")
             self._process.stdin.flush()
         except OSError:
-            raise BrokenError(self._last_words("it has closed its standard input")) from None
+            raise BrokenError(self._last_words(self._ending("input"))) from None
 
     def notify(self, method: str) -> None:
         self._write({"jsonrpc": "2.0", "method": method})
@@ -166,12 +166,12 @@ class _Process(_Connection):
         known = request["method"] == protocol().ping
         self._write(answer | ({"result": {}} if known else {"error": {"code": _NO_METHOD, "message": "not here"}}))
 
-    def _ending(self) -> str:
-        """Return how the process has ended, if it says so in time: its output may have been closed alone."""
+    def _ending(self, closed: str = "output") -> str:
+        """Return how the process has ended, if it says so in time: it may have closed its input or output alone."""
         try:
             return f"it has ended with exit code {self._process.wait(1.0)}"
         except subprocess.TimeoutExpired:
-            return "it has closed its standard output"
+            return f"it has closed its standard {closed}"
 
     def _last_words(self, reason: str) -> str:
         if reason.startswith("it has"):  # It ends: its last line may be on the way.

@@ -24,14 +24,9 @@ GENERATOR: Final = generator_version()
 # Ruff removes imports that a module does not use, sorts the others as isort does, and writes the layout of black, in a
 # hundredth of black's time: docs/adr/0054. It reads no configuration, and the names of files mean nothing to it.
 _RUFF: Final = (sys.executable, "-P", "-m", "ruff")
-_OPTIONS: Final = (
-    *("--isolated", "--no-cache", "--no-respect-gitignore", "--line-length", "120", "--target-version", "py311"),
-    *(".",),
-)
-_IMPORTS: Final = (
-    *("check", "--quiet", "--fix", "--exit-zero", "--select", "F401,I001"),
-    *("--config", "lint.isort.split-on-trailing-comma = false"),
-)
+_OPTIONS: Final = "--isolated --no-cache --no-respect-gitignore --line-length 120 --target-version py311".split()
+_SORTED: Final = "lint.isort.split-on-trailing-comma = false"
+_IMPORTS: Final = ("check", "--quiet", "--fix", "--exit-zero", "--select", "F401,I001", "--config", _SORTED)
 _LAYOUT: Final = ("format",)
 _PLACE: Final = re.compile(r"(\d+)\.py:(\d+):(.*)")
 
@@ -64,7 +59,7 @@ def _formatted(texts: Iterable[str], names: Sequence[str], steps: Iterable[Itera
             paths.append(Path(folder, f"{number}.py"))
             paths[-1].write_bytes(text.encode())
         for step in steps:
-            command = [*_RUFF, *step, *_OPTIONS]
+            command = [*_RUFF, *step, *_OPTIONS, "."]
             done = subprocess.run(command, cwd=folder, capture_output=True, text=True, encoding="utf-8", check=False)
             if done.returncode:
                 raise _format_error(done.stderr, names)

@@ -53,7 +53,8 @@ LIBRARY: Final = "site-packages"  # The folder of the packages in a bundle.
 _MAX_BYTES: Final = 256 << 20
 _LIMIT: Final = 600  # Seconds that pip may take for one system and Python.
 # pip evaluates the markers of requirements for the Python that runs it, also with --platform: pip issue 11664. So its
-# environment of markers is that of the system and the Python that the wheels are for.
+# environment of markers is that of the system and the Python that the wheels are for. It is private, and changed in a
+# process of its own: tests/cli/test_pack_forms.py fails where pip has moved it.
 _PIP: Final = """import json, sys
 from pip._vendor.packaging import markers
 here, there = markers.default_environment, json.loads(sys.argv[1])

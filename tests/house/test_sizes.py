@@ -54,13 +54,14 @@ TENANTS = "products/mcp_products/tenants"
 # views has one: the HTML of tools, which only an extra installs. Their prefixes, and the page of `dev`, took 90 lines
 # of products and a file.
 VIEWS = "products/mcp_products/views"
+# Roles by claim took a file and 120 lines of products.
 OWN_ROWS = (CODE_MODE, LINT, CARDS, MIGRATE, COMPAT, TENANTS, VIEWS)
 MAX_FILES = {
     TENANTS: 9,
     VIEWS: 3,
     CODE_MODE: 7,
     "runtime": 94,
-    "products": 274,
+    "products": 275,
     LINT: 20,
     CARDS: 4,
     COMPAT: 41,
@@ -72,7 +73,7 @@ MAX_CODE_LINES = {
     VIEWS: 100,
     CODE_MODE: 600,
     "runtime": 12_000,
-    "products": 37_060,
+    "products": 37_180,
     LINT: 2_550,
     CARDS: 300,
     COMPAT: 5_455,

@@ -10,6 +10,7 @@ if TYPE_CHECKING:
     from .authorization import AccessRequest as AccessRequest
     from .authorization import AuthMiddleware as AuthMiddleware
     from .authorization import AuthorizationCheck as AuthorizationCheck
+    from .authorization import own_scopes as own_scopes
     from .authorization import require_scopes as require_scopes
     from .authorization import restrict_tag as restrict_tag
     from .caching import ResponseCachingMiddleware as ResponseCachingMiddleware
@@ -47,6 +48,7 @@ __all__ = [
     "StructuredLoggingMiddleware",
     "TimingMiddleware",
     "ToolInjectionMiddleware",
+    "own_scopes",
     "require_scopes",
     "restrict_tag",
 ]
@@ -70,6 +72,7 @@ _MODULES = {
     "StructuredLoggingMiddleware": "logging",
     "TimingMiddleware": "logging",
     "ToolInjectionMiddleware": "tools",
+    "own_scopes": "authorization",
     "require_scopes": "authorization",
     "restrict_tag": "authorization",
 }

@@ -29,6 +29,7 @@ class AccessRequest:
         name: The name of the tool or prompt, the URI of the resource or its URI template.
         tags: The tags of the component.
         ctx: The context of the request.
+        scopes: The OAuth scopes that the component needs by itself.
     """
 
     user: AuthenticatedUser | None
@@ -36,6 +37,7 @@ class AccessRequest:
     name: str
     tags: frozenset[str]
     ctx: Any
+    scopes: tuple[str, ...] = ()
 
     @property
     def token(self) -> AuthenticatedUser | None:
@@ -76,6 +78,11 @@ def require_scopes(*scopes: str) -> ScopeCheck:
     if not scopes:
         raise LocalError('require_scopes() needs a scope: write require_scopes("read")')
     return ScopeCheck(sorted(text_set("require_scopes()", "scopes", scopes)))
+
+
+def own_scopes(request: AccessRequest) -> bool:
+    """Return True if the user has the `scopes` of the component itself: a check by which lists leave out the others."""
+    return not request.scopes or (request.user is not None and request.user.scopes.issuperset(request.scopes))
 
 
 def restrict_tag(tag: str, *, scopes: Collection[str]) -> ScopeCheck:
@@ -154,7 +161,8 @@ class AuthMiddleware(Middleware):
             name = context.app.registry.written_uri(name)
         component = selected_component(context, kind, name, item)
         tags = await _provided_tags(context, kind, name, item) if component is None else component.tags
-        return [check for check in self._checks if not await self.allows(check, context, kind, name, tags)]
+        scopes = () if component is None else component.scopes
+        return [check for check in self._checks if not await self.allows(check, context, kind, name, tags, scopes)]
 
     async def allows(
         self,
@@ -163,9 +171,10 @@ class AuthMiddleware(Middleware):
         kind: ComponentKind,
         name: str,
         tags: frozenset[str],
+        scopes: tuple[str, ...] = (),
     ) -> bool:
         """Return True if a check allows a component to the user of a request."""
-        allowed = check(AccessRequest(context.ctx.user, kind, name, tags, context.ctx))
+        allowed = check(AccessRequest(context.ctx.user, kind, name, tags, context.ctx, scopes))
         return bool(await allowed if inspect.isawaitable(allowed) else allowed)
 
 

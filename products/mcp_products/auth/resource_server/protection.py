@@ -7,7 +7,8 @@ import json
 import logging
 import re
 import traceback
-from collections.abc import Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from functools import partial
 from typing import Any, Final
 from urllib.parse import parse_qsl, urlsplit
 
@@ -15,13 +16,14 @@ from mcp_runtime.errors import AuthorizationError, LocalError
 from mcp_runtime.http.authentication import AuthChallenge, check_scopes
 from mcp_runtime.http.client_rules import base_url
 from mcp_runtime.http.headers import Headers
-from mcp_runtime.session.interfaces import AuthenticatedUser, RequestAuth
+from mcp_runtime.session.interfaces import AuthenticatedUser, RawHeaders, RequestAuth
 from mcp_runtime.stores import Store, StoreUnavailableError
 
 from ..discovery import PROTECTED_RESOURCE_PATH
 from ..http import URLPolicy
 from .challenges import Challenges
 from .dpop import DPoPVerifier, InvalidDPoPProofError
+from .roles import ROLE, RoleRule, Roles
 from .verifiers import AnyVerifier, JWTVerifier, TokenVerifier
 
 _log: Final = logging.getLogger("mcp_runtime.auth.resource_server.protection")
@@ -49,6 +51,7 @@ class ResourceServer:
         scopes_supported: Sequence[str] | None = None,
         name: str | None = None,
         dpop: DPoPVerifier | None = None,
+        roles: Mapping[str, RoleRule] | None = None,
     ) -> None:
         """Create a protected resource. Raises LocalError for an invalid URL or scope, and without an issuer.
 
@@ -60,6 +63,9 @@ class ResourceServer:
             scopes_supported: Scopes that the metadata lists for clients. Default: the value of `scopes`.
             name: Name of the resource, to show to users. Default None: the metadata has no name.
             dpop: Verifies DPoP proofs, so that tokens may be bound to keys. Default None: bearer tokens only.
+            roles: Who has which role, by claims of the token, such as `{"admin": {"claim": "groups", "value":
+                "mcp-admins"}}`. A user with this role has the scope `role:admin`, which no client can request and no
+                token has by itself. Default: none.
         """
         if not issuers:
             raise LocalError("a protected resource needs at least one issuer (RFC 9728)")
@@ -72,7 +78,10 @@ class ResourceServer:
         self.resource = resource
         self.issuers = tuple(issuers)
         self.scopes = check_scopes(scopes)
-        self.scopes_supported = self.scopes if scopes_supported is None else check_scopes(scopes_supported)
+        self.roles = Roles(roles or {})
+        self.roles.check(self.scopes, "ResourceServer(scopes=…)")
+        self.scopes_supported = self.roles.issued(self.scopes if scopes_supported is None else scopes_supported)
+        check_scopes(self.scopes_supported)
         self.name = name
         self.dpop = dpop
         self.verifier = verifier or self._default_verifier()
@@ -132,7 +141,8 @@ class Authenticator:
         self._dpop = resource_server.dpop
         algorithms = self._dpop.algorithms if self._dpop else ()
         bearer = self._dpop is None or not self._dpop.required
-        self._challenges = Challenges(metadata_url, resource_server.scopes, algorithms, bearer)
+        self._roles = resource_server.roles
+        self._challenges = Challenges(metadata_url, self._roles.issued(resource_server.scopes), algorithms, bearer)
         self._metadata_url = metadata_url
         self.document = resource_server.document()
 
@@ -173,11 +183,19 @@ class Authenticator:
         challenge = await self._check_dpop(user, scheme.lower(), token, headers.get("dpop"), method, path)
         if challenge is not None:
             return challenge
+        user = self._roles.granted(user)
         if not user.scopes.issuperset(self._resource_server.scopes):
-            return AuthChallenge(
-                403, "the access token lacks scopes that this endpoint needs", self._challenges.insufficient_scope(())
-            )
-        return RequestAuth(user, self._challenges.insufficient_scope)
+            lacking = self._insufficient_scope(user, self._resource_server.scopes)
+            return AuthChallenge(403, "the access token lacks scopes that this endpoint needs", lacking)
+        return RequestAuth(user, partial(self._insufficient_scope, user))
+
+    def _insufficient_scope(self, user: AuthenticatedUser, scopes: Iterable[str]) -> RawHeaders:
+        """Return the headers for a user who lacks some of these scopes; none for one who lacks a role: another token of
+        this user would have it no more."""
+        required = tuple(scopes)
+        if self._roles and any(scope.startswith(ROLE) and scope not in user.scopes for scope in required):
+            return ()
+        return self._challenges.insufficient_scope(self._roles.issued(required))
 
     async def _verify(self, token: str) -> AuthenticatedUser | AuthChallenge:
         try:

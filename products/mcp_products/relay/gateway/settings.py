@@ -13,7 +13,8 @@ from typing import Any, Final
 from mcp_products.host.lists import LIST_SECONDS, MAX_ITEMS, ListLimits
 from mcp_products.host.multi_client import entry_text
 from mcp_runtime.errors import LocalError
-from mcp_runtime.protocol.models import is_object
+from mcp_runtime.http.authentication import check_scopes
+from mcp_runtime.protocol.models import is_list, is_object
 from mcp_runtime.usage.keywords import nearest
 
 from ..upstream.places import HTTP_CONNECTIONS, PROCESSES
@@ -24,9 +25,9 @@ _LISTS: Final = ("allow", "deny")
 _NUMBERS: Final = ("rate", "timeout", "list_timeout")
 _COUNTS: Final = ("connections", "session_connections", "list_items")
 _FLAGS: Final = ("cache", "resources", "prompts")
-_UPSTREAM: Final = (*_TARGET, *_LISTS, *_NUMBERS, *_COUNTS, *_FLAGS, "prefix", "tools", "exchange")
+_UPSTREAM: Final = (*_TARGET, *_LISTS, *_NUMBERS, *_COUNTS, *_FLAGS, "prefix", "tools", "exchange", "scopes")
 _EXCHANGE: Final = ("token_endpoint", "client_id", "client_secret", "audience", "scope")
-_TOOL: Final = ("name", "description", "hidden", "arguments")
+_TOOL: Final = ("name", "description", "hidden", "arguments", "scopes")
 _GATEWAY: Final = ("name", "audit", "lock", "health", "live", "ready", "metrics", "page")
 _SWITCHES: Final = ("code_mode",)
 _MAX_PREFIX: Final = 64
@@ -34,18 +35,21 @@ _MAX_PREFIX: Final = 64
 
 @dataclass(init=False, slots=True)
 class ToolChange:
-    """What a gateway changes of one tool: its name, its description, and arguments with fixed values."""
+    """What a gateway changes of one tool: its name, its description, arguments with fixed values, and the scopes that
+    it needs."""
 
     name: str | None
     description: str | None
     hidden: bool
     arguments: dict[str, Any]
+    scopes: tuple[str, ...]
 
     def __init__(self, table: Mapping[str, Any]) -> None:
         self.name = table.get("name")
         self.description = table.get("description")
         self.hidden = table.get("hidden", False)
         self.arguments = dict(table.get("arguments", {}))
+        self.scopes = tuple(table.get("scopes", ()))
 
 
 @dataclass(init=False, slots=True)
@@ -89,6 +93,7 @@ class UpstreamSettings:
     prompts: bool
     tools: dict[str, ToolChange]
     exchange: ExchangeSettings | None
+    scopes: tuple[str, ...]
     connections: int
     session_connections: int
     limits: ListLimits
@@ -109,6 +114,7 @@ class UpstreamSettings:
         self.cache = table.get("cache", False)
         self.resources = table.get("resources", True)
         self.prompts = table.get("prompts", True)
+        self.scopes = tuple(table.get("scopes", ()))
         self.exchange = ExchangeSettings(table["exchange"]) if "exchange" in table else None
         self.tools = {tool: ToolChange(change) for tool, change in table.get("tools", {}).items()}
 
@@ -131,6 +137,11 @@ class UpstreamSettings:
             and not any(fnmatchcase(tool, pattern) for pattern in self.deny)
             and not (change is not None and change.hidden)
         )
+
+    def scopes_of(self, tool: str | None) -> tuple[str, ...]:
+        """Return the scopes that a request needs for a tool, by the name of the server, or for anything else."""
+        change = None if tool is None else self.tools.get(tool)
+        return self.scopes if change is None else (*self.scopes, *change.scopes)
 
     def outside(self, tool: str) -> str:
         """Return the name that clients have for a tool, without the prefix."""
@@ -216,6 +227,7 @@ def _upstream(where: str, name: str, table: Any) -> UpstreamSettings:
         value = table.get(key, [])
         if not isinstance(value, list) or not all(isinstance(item, str) for item in value):  # pyright: ignore
             raise LocalError(f'{where}: {place} {key} is a list of patterns: write {key} = ["read_*"]')
+    _check_scopes(where, place, table)
     for key in _NUMBERS:
         value = table.get(key, 1)
         if type(value) not in (int, float) or not value > 0:
@@ -240,12 +252,23 @@ def _upstream(where: str, name: str, table: Any) -> UpstreamSettings:
 def _check_tool(where: str, place: str, change: Mapping[str, Any]) -> None:
     _check_keys(where, place, change, _TOOL)
     _check_texts(where, place, change, ("name", "description"))
+    _check_scopes(where, place, change)
     if type(change.get("hidden", False)) is not bool:
         raise LocalError(f"{where}: {place} hidden is true or false: write hidden = true")
     if not is_object(change.get("arguments", {})):
         raise LocalError(
             f'{where}: {place} arguments is a table of fixed values: write arguments = {{ path = "/srv" }}'
         )
+
+
+def _check_scopes(where: str, place: str, table: Mapping[str, Any]) -> None:
+    scopes = table.get("scopes", [])
+    if not is_list(scopes) or not all(isinstance(scope, str) for scope in scopes):
+        raise LocalError(f'{where}: {place} scopes is a list of scopes: write scopes = ["notes:write", "role:admin"]')
+    try:
+        check_scopes(scopes)
+    except LocalError as error:
+        raise LocalError(f"{where}: {place} {error}") from None
 
 
 def _check_exchange(where: str, place: str, table: Mapping[str, Any]) -> None:

@@ -249,7 +249,7 @@ class GatedUpstream(TargetProvider):
 
     async def _list(self, ctx: ServerContext, kind: str) -> list[Any]:
         """Return the definitions of a kind that clients may use, and note which these are."""
-        if not self.settings.shows(kind):
+        if not self.settings.shows(kind) or not _has_scopes(ctx, self.settings.scopes):
             return []
         cached = self._cache.get(kind) if self.settings.cache else None
         if cached is not None and cached[0] > clocks.monotonic():
@@ -263,6 +263,8 @@ class GatedUpstream(TargetProvider):
             items = self.lock.accepted(self._name, kind, items)
         ids = frozenset(getattr(item, ID_FIELDS[kind]) for item in items)
         self._listings.put(ctx, self._users.key(ctx), kind, ids)
+        if kind == "tools":  # What was listed is noted for all users; each sees what the scopes of the token allow.
+            items = [tool for tool in items if _has_scopes(ctx, self.settings.scopes_of(tool.name))]
         return items
 
     def _forget(self, kind: str) -> None:
@@ -350,8 +352,12 @@ class GatedUpstream(TargetProvider):
         """Return True if a client may use what a message names, by the settings, the lock and what the server lists.
 
         A name is passed to the server only as the server lists it. A URI need not be in a list, except with a lock.
-        Raises JSONRPCError if the server cannot be asked.
+        Raises JSONRPCError if the server cannot be asked, and for a user without the scopes that it needs.
         """
+        try:
+            ctx.require_scopes(*self.settings.scopes_of(id if kind == "tool" else None))
+        except JSONRPCError as error:
+            raise _RefusedError(error.message, error.data, error.code) from None
         if kind == "task" or not self.settings.shows(_LISTS[kind]) or (kind == "tool" and not self.settings.allows(id)):
             return False
         if self.lock is not None:
@@ -363,6 +369,8 @@ class GatedUpstream(TargetProvider):
 
         The last list is asked first. If it does not have it, and is older than a second, the server is asked.
         """
+        if not _has_scopes(ctx, self.settings.scopes):
+            return False
         ids = (await self._listing(ctx, _LISTS[kind], id)).ids
         if id in ids or (kind in _LOCATED and find_uri(id, ids) is not None):
             return True
@@ -503,7 +511,7 @@ class GatedUpstream(TargetProvider):
 
     async def pass_on(self, name: str, ctx: ServerContext, params: Any) -> None:
         """Pass a log level or a change of roots to the server, if the request may use it. Raises JSONRPCError."""
-        if self._users.may_serve(ctx):
+        if self._users.may_serve(ctx) and _has_scopes(ctx, self.settings.scopes):
             try:
                 async with asyncio.timeout(self.limits.seconds):
                     await super().pass_on(name, ctx, params)
@@ -555,5 +563,12 @@ class GatedUpstream(TargetProvider):
 class _RefusedError(JSONRPCError):
     """A rule of the gateway refuses a request."""
 
-    def __init__(self, message: str, data: Any = None) -> None:
-        super().__init__(INVALID_PARAMS, message, data)
+    def __init__(self, message: str, data: Any = None, code: int = INVALID_PARAMS) -> None:
+        super().__init__(code, message, data)
+
+
+def _has_scopes(ctx: ServerContext, scopes: tuple[str, ...]) -> bool:
+    """Return True if the user of a request has some scopes; over stdio nobody needs any."""
+    if not scopes or ctx.channel.auth is None:
+        return True
+    return ctx.user is not None and ctx.user.scopes.issuperset(scopes)

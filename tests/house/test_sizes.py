@@ -55,13 +55,14 @@ TENANTS = "products/mcp_products/tenants"
 # of products and a file.
 VIEWS = "products/mcp_products/views"
 # Roles by claim took a file and 120 lines of products.
+# A gateway in production, with circuit breakers, shared connections and --check, took 350 lines and three files.
 OWN_ROWS = (CODE_MODE, LINT, CARDS, MIGRATE, COMPAT, TENANTS, VIEWS)
 MAX_FILES = {
     TENANTS: 9,
     VIEWS: 3,
     CODE_MODE: 7,
     "runtime": 94,
-    "products": 275,
+    "products": 278,
     LINT: 20,
     CARDS: 4,
     COMPAT: 41,
@@ -73,7 +74,7 @@ MAX_CODE_LINES = {
     VIEWS: 100,
     CODE_MODE: 600,
     "runtime": 12_000,
-    "products": 37_180,
+    "products": 37_530,
     LINT: 2_550,
     CARDS: 300,
     COMPAT: 5_455,

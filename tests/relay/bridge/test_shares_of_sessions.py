@@ -138,7 +138,7 @@ async def test_a_refused_session_does_not_make_the_server_look_ill() -> None:
         answer = await sessions[1].call(*PID)
         assert "of all sessions are in use" in answer["error"]["message"]
         assert answer["error"]["data"]["retryAfter"] > 0
-        assert gateway.health() == {"status": "ok", "upstreams": {"one": "ok"}}
+        assert gateway.health() == {"status": "ok", "upstreams": {"one": "ok"}, "circuits": {"one": "closed"}}
 
 
 def test_the_default_is_that_of_the_target() -> None:

@@ -194,7 +194,11 @@ async def test_a_server_that_cannot_be_reached_is_left_out_and_makes_the_gateway
     async with connect(gateway.app) as client:
         assert "files_read" in await names(client)
         assert "exit code 3" in await refused(client.call_tool("broken_x", {}))
-        assert gateway.health() == {"status": "degraded", "upstreams": {"files": "ok", "broken": "failed"}}
+        assert gateway.health() == {
+            "status": "degraded",
+            "upstreams": {"files": "ok", "broken": "failed"},
+            "circuits": {"files": "closed", "broken": "closed"},
+        }
 
 
 @pytest.mark.long
@@ -209,7 +213,8 @@ async def test_a_probe_of_a_gateway_does_not_see_that_a_server_has_failed(tmp_pa
         assert "cannot be started" in await refused(client.call_tool("broken_x", {}))
     async with httpx2.AsyncClient(base_url=url) as web:
         health = await web.get("/health")
-        assert (health.status_code, health.json()) == (200, {"status": "degraded", "upstreams": {"broken": "failed"}})
+        failed = {"status": "degraded", "upstreams": {"broken": "failed"}, "circuits": {"broken": "closed"}}
+        assert (health.status_code, health.json()) == (200, failed)
         assert [(await web.get(path)).status_code for path in ("/healthz", "/readyz")] == [200, 200]
 
 

@@ -133,7 +133,7 @@ def test_health_and_metrics_have_no_secrets(gateway: str) -> None:
     assert "result" in post(gateway, "web_t").json()
     origin = gateway.removesuffix("/mcp")
     health, metrics = httpx2.get(f"{origin}/health"), httpx2.get(f"{origin}/metrics")
-    assert health.json() == {"status": "ok", "upstreams": {"web": "ok"}}
+    assert health.json() == {"status": "ok", "upstreams": {"web": "ok"}, "circuits": {"web": "closed"}}
     assert "mcp_gateway_requests_total" in metrics.text and "Bearer" not in metrics.text
 
 

@@ -79,7 +79,11 @@ async def test_the_others_are_listed_and_called_and_the_server_is_named(
         assert await listing == OWN[kind]
         (line,) = [text for text in caplog.messages if "left out" in text]
         assert f"the {kind} of <proxy 'bad'>" in line and WRONG[wrong].format(kind) in line
-        assert gateway.health() == {"status": "degraded", "upstreams": {"good": "ok", "bad": "failed"}}
+        assert gateway.health() == {
+            "status": "degraded",
+            "upstreams": {"good": "ok", "bad": "failed"},
+            "circuits": {"good": "closed", "bad": "closed"},
+        }
         if kind != "tools":
             assert (await client.call_tool("bad_own", {})).content[0].text == "called own"  # type: ignore[union-attr]
         assert gateway.health()["upstreams"]["bad"] == "failed", "the list is missing still"

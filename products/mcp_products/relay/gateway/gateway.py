@@ -19,6 +19,7 @@ from ..proxy.changes import ChangeTeller
 from ..proxy.connections import TargetConnections
 from ..upstream.places import SessionPlaces
 from ..upstream.target import ClientConnector
+from .breaker import STATES
 from .page import RecentRecords
 from .provider import GatewayProvider
 from .rules import ID_FIELDS, AuditLog, DefinitionLock, write_lock
@@ -83,6 +84,7 @@ class Gateway:
             connector = ClientConnector(self.app.client_class(), settings.entry, "all", keywords)
             connections = TargetConnections(name, connector, revision, settings.connections, places, teller)
             connections.opener.on_open = lambda opened: upstream.connected()
+            connections.opener.on_failed = lambda error: upstream.not_connected(error)
             return connections
 
         exchange, revision = None, self.app.server_class.revision
@@ -201,14 +203,19 @@ class Gateway:
         """Return the state of each server: "ok", or "failed" if it did not serve when it was used last.
 
         The status is "degraded" if any has failed. What a gateway shows of the others does not depend on that one.
+        `circuits` has the state of each circuit breaker: "closed", "half open" or "open".
         """
-        states = {name: "ok" if item.failure is None else "failed" for name, item in self._provider.upstreams.items()}
-        return {"status": "ok" if set(states.values()) <= {"ok"} else "degraded", "upstreams": states}
+        upstreams = self._provider.upstreams
+        states = {name: "ok" if item.failure is None else "failed" for name, item in upstreams.items()}
+        circuits = {name: item.breaker.state for name, item in upstreams.items()}
+        status = "ok" if set(states.values()) <= {"ok"} else "degraded"
+        return {"status": status, "upstreams": states, "circuits": circuits}
 
     def metrics(self) -> str:
         """Return the counts of each server in the text format of Prometheus."""
         upstreams = self._provider.upstreams
         counts = {name: item.counts for name, item in upstreams.items()}
+        circuits = {name: item.breaker.state for name, item in upstreams.items()}
         alarms = list(self._alarms())
         rows: dict[str, dict[str, float]] = {
             "mcp_gateway_requests_total": {name: item.calls for name, item in counts.items()},
@@ -216,6 +223,8 @@ class Gateway:
             "mcp_gateway_refusals_total": {name: item.refused for name, item in counts.items()},
             "mcp_gateway_seconds_total": {name: round(item.seconds, 6) for name, item in counts.items()},
             "mcp_gateway_upstream_up": {name: int(item.failure is None) for name, item in upstreams.items()},
+            "mcp_gateway_upstream_circuit": {name: STATES.index(state) for name, state in circuits.items()},
+            "mcp_gateway_circuit_openings_total": {name: item.breaker.openings for name, item in upstreams.items()},
             "mcp_gateway_changed_definitions": {name: sum(alarm[0] == name for alarm in alarms) for name in counts},
         }
         lines: list[str] = []

@@ -17,6 +17,7 @@ function card(server) {
   const head = element("h3", server.name + " ");
   head.append(element("span", server.state, server.state));
   made.append(head);
+  if (server.circuit !== "closed") made.append(element("p", `circuit ${server.circuit}`, "failed"));
   if (server.failure) made.append(element("p", server.failure, "failed"));
   made.append(element("p", `${number(server.calls)} calls, ${number(server.failed)} failed, ${number(server.refused)} refused, ${number(server.seconds)} s`));
   if (server.tokens.now) made.append(element("p", `about ${number(server.tokens.now)} tokens before the first word; with shorter descriptions ${number(server.tokens.shorter_descriptions)}, as signatures ${number(server.tokens.signatures)}`));

@@ -7,6 +7,7 @@ import tomllib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
+from math import inf
 from pathlib import Path
 from typing import Any, Final
 
@@ -19,13 +20,16 @@ from mcp_runtime.usage.keywords import nearest
 
 from ..upstream.places import HTTP_CONNECTIONS, PROCESSES
 from ..upstream.pool import MAX_CONNECTIONS
+from .breaker import BreakerSettings
 
 _TARGET: Final = ("command", "args", "env", "cwd", "url", "headers", "type", "max_bytes")
 _LISTS: Final = ("allow", "deny")
 _NUMBERS: Final = ("rate", "timeout", "list_timeout")
 _COUNTS: Final = ("connections", "session_connections", "list_items")
 _FLAGS: Final = ("cache", "resources", "prompts")
-_UPSTREAM: Final = (*_TARGET, *_LISTS, *_NUMBERS, *_COUNTS, *_FLAGS, "prefix", "tools", "exchange", "scopes")
+_KEYS: Final = ("prefix", "tools", "exchange", "scopes", "breaker")
+_UPSTREAM: Final = (*_TARGET, *_LISTS, *_NUMBERS, *_COUNTS, *_FLAGS, *_KEYS)
+_BREAKER: Final = ("failures", "delay")
 _EXCHANGE: Final = ("token_endpoint", "client_id", "client_secret", "audience", "scope")
 _TOOL: Final = ("name", "description", "hidden", "arguments", "scopes")
 _GATEWAY: Final = ("name", "audit", "lock", "health", "live", "ready", "metrics", "page")
@@ -97,6 +101,7 @@ class UpstreamSettings:
     connections: int
     session_connections: int
     limits: ListLimits
+    breaker: BreakerSettings | None
 
     def __init__(self, name: str, table: Mapping[str, Any]) -> None:
         self.entry = {key: table[key] for key in _TARGET if key in table}
@@ -117,6 +122,8 @@ class UpstreamSettings:
         self.scopes = tuple(table.get("scopes", ()))
         self.exchange = ExchangeSettings(table["exchange"]) if "exchange" in table else None
         self.tools = {tool: ToolChange(change) for tool, change in table.get("tools", {}).items()}
+        breaker = table.get("breaker", True)
+        self.breaker = None if breaker is False else BreakerSettings(breaker if is_object(breaker) else {})
 
     @property
     def target(self) -> tuple[object, ...]:
@@ -228,19 +235,15 @@ def _upstream(where: str, name: str, table: Any) -> UpstreamSettings:
         if not isinstance(value, list) or not all(isinstance(item, str) for item in value):  # pyright: ignore
             raise LocalError(f'{where}: {place} {key} is a list of patterns: write {key} = ["read_*"]')
     _check_scopes(where, place, table)
-    for key in _NUMBERS:
-        value = table.get(key, 1)
-        if type(value) not in (int, float) or not value > 0:
-            raise LocalError(f"{where}: {place} {key} is a number above 0: write {key} = 10")
-    for key in _COUNTS:
-        number = table.get(key, 1)
-        if type(number) is not int or number < 1:
-            raise LocalError(f"{where}: {place} {key} is a whole number above 0: write {key} = 16")
+    _check_numbers(where, place, table, _NUMBERS)
+    _check_counts(where, place, table, _COUNTS)
     _check_flags(where, place, table, _FLAGS)
     for tool, change in _table(where, f"upstreams.{name}.tools", table.get("tools", {})).items():
         _check_tool(where, f"[upstreams.{name}.tools.{tool}]", _table(where, f"upstreams.{name}.tools.{tool}", change))
     if "exchange" in table:
         _check_exchange(where, place, table)
+    if type(table.get("breaker", True)) is not bool:
+        _check_breaker(where, f"upstreams.{name}.breaker", table["breaker"])
     settings = UpstreamSettings(name, table)
     if settings.prefix and not (
         settings.prefix.replace("-", "_").isidentifier() and len(settings.prefix) < _MAX_PREFIX
@@ -281,6 +284,14 @@ def _check_exchange(where: str, place: str, table: Mapping[str, Any]) -> None:
         raise LocalError(f"{where}: {place} exchange needs a url, and no Authorization in headers: remove one of them")
 
 
+def _check_breaker(where: str, name: str, value: Any) -> None:
+    if not is_object(value):
+        raise LocalError(f"{where}: {name!r} is a table, or false: write breaker = {{ failures = 5, delay = 30 }}")
+    _check_keys(where, f"[{name}]", value, _BREAKER)
+    _check_counts(where, f"[{name}]", value, ("failures",))
+    _check_numbers(where, f"[{name}]", value, ("delay",))
+
+
 def _check_prefixes(where: str, prefixes: Mapping[str, str]) -> None:
     """Refuse prefixes that let one server have the names of another."""
     names = list(prefixes)
@@ -308,6 +319,20 @@ def _check_keys(where: str, place: str, table: Mapping[str, Any], allowed: Seque
     for key in table:
         if key not in allowed:
             raise LocalError(f"{where}: {place} has no key {key!r}; {nearest(key, sorted(allowed), 'keys')}")
+
+
+def _check_numbers(where: str, place: str, table: Mapping[str, Any], keys: Sequence[str]) -> None:
+    for key in keys:
+        value = table.get(key, 1)
+        if type(value) not in (int, float) or not 0 < value < inf:
+            raise LocalError(f"{where}: {place} {key} is a number above 0: write {key} = 10")
+
+
+def _check_counts(where: str, place: str, table: Mapping[str, Any], keys: Sequence[str]) -> None:
+    for key in keys:
+        number = table.get(key, 1)
+        if type(number) is not int or number < 1:
+            raise LocalError(f"{where}: {place} {key} is a whole number above 0: write {key} = 16")
 
 
 def _check_flags(where: str, place: str, table: Mapping[str, Any], keys: Sequence[str]) -> None:

@@ -17,7 +17,7 @@ from mcp_products.relay.upstream.fair_pool import FairPlaces
 from mcp_runtime._lazy import LazyModule
 from mcp_runtime.aio import clock as clocks
 from mcp_runtime.aio.rates import RateLimit
-from mcp_runtime.errors import JSONRPCError
+from mcp_runtime.errors import ConnectionClosedError, JSONRPCError
 from mcp_runtime.protocol.jsonrpc import INTERNAL_ERROR, INVALID_PARAMS, INVALID_REQUEST, serialize
 from mcp_runtime.protocol.revision import Revision
 from mcp_runtime.protocol.uris import find_uri
@@ -28,8 +28,10 @@ from mcp_runtime.usage.texts import quoted, shortened
 from ..proxy.changes import ChangeTeller
 from ..proxy.connections import TargetConnections
 from ..proxy.provider import TargetProvider
+from ..upstream.opening import NoAnswerError, is_outage
 from ..upstream.places import NoSessionPlaceError
 from ..upstream.translation import AnsweredError
+from .breaker import CircuitBreaker, CircuitOpenError
 from .page import RecentRecords
 from .rules import ID_FIELDS, AuditLog, DefinitionLock, Listing, Listings
 from .settings import UpstreamSettings
@@ -181,6 +183,8 @@ class GatedUpstream(TargetProvider):
         """
         super().__init__(name, revision)
         self.counts = UpstreamCounts()
+        self.breaker = CircuitBreaker(name, settings.breaker)
+        self.breaker.on_close = self._returned
         self.records: RecentRecords | None = None
         """Notes the calls for the page of the gateway, if it has one."""
         self.on_return: Callable[[], None] | None = None
@@ -202,6 +206,7 @@ class GatedUpstream(TargetProvider):
         self.settings = settings
         self.lock = lock
         self.limits = settings.limits
+        self.breaker.change(settings.breaker)
         rate = settings.rate
         limit = None if rate is None else RateLimit(rate, max(1, int(rate)))
         self._rate = None if limit is None else ClientRate(f"gateway {self._name}", limit)
@@ -213,13 +218,22 @@ class GatedUpstream(TargetProvider):
     @property
     def failure(self) -> str | None:
         """Why the server did not serve when it was used last; None if it did."""
-        return next(iter(self._failures.values()), None)
+        return self.breaker.reason if self.breaker.state != "closed" else next(iter(self._failures.values()), None)
 
     def connected(self) -> None:
         """Note that a connection to the server is open now."""
-        if self._is_awaited and self.on_return is not None:
-            self.on_return()
+        if self._is_awaited:
+            self._returned()
         self._is_awaited = False
+
+    def not_connected(self, error: Exception) -> None:
+        """Note that a connection to the server could not be opened."""
+        if is_outage(error):
+            self.breaker.failed(error.reason if isinstance(error, ConnectionClosedError) else str(error))
+
+    def _returned(self) -> None:
+        if self.on_return is not None:
+            self.on_return()
 
     def connections(self, ctx: ServerContext) -> TargetConnections:
         """Return the connections for a request. Raises JSONRPCError if it has no token to exchange."""
@@ -230,12 +244,16 @@ class GatedUpstream(TargetProvider):
         await self._users.close()
 
     @contextmanager
-    def _noting_failure(self, what: str) -> Generator[None]:
-        """Note whether the server has served a list, or else a request: there, an error is an answer."""
+    def _noting_failure(self, ctx: ServerContext, what: str) -> Generator[None]:
+        """Note whether the server has served a list, or else a request: there, an error is an answer.
+
+        Raises CircuitOpenError while the server is not asked.
+        """
         try:
-            yield
-        except NoSessionPlaceError:
-            raise  # It is the client that has too many.
+            with self.breaker.guard(share_key(ctx)):
+                yield
+        except (NoSessionPlaceError, CircuitOpenError):
+            raise  # It is the client that has too many, or the server was not asked.
         except JSONRPCError as error:
             is_answer = isinstance(error, AnsweredError)
             if is_answer and what == _REQUESTS:
@@ -251,11 +269,11 @@ class GatedUpstream(TargetProvider):
         """Return the definitions of a kind that clients may use, and note which these are."""
         if not self.settings.shows(kind) or not _has_scopes(ctx, self.settings.scopes):
             return []
-        cached = self._cache.get(kind) if self.settings.cache else None
+        cached = self._cache.get(kind) if self.settings.cache and self.breaker.state == "closed" else None
         if cached is not None and cached[0] > clocks.monotonic():
             items = cached[1]
         else:
-            with self._noting_failure(f"list_{kind}"):
+            with self._noting_failure(ctx, f"list_{kind}"):
                 items = await self._read(ctx, kind)
         if kind == "tools":
             items = [tool for tool in items if self.settings.allows(tool.name)]
@@ -339,6 +357,7 @@ class GatedUpstream(TargetProvider):
         return {
             "name": self._name,
             "state": "ok" if failure is None else "failed",
+            "circuit": self.breaker.state,
             "failure": failure,
             **{key: getattr(self.counts, key) for key in ("calls", "failed", "refused")},
             "seconds": round(self.counts.seconds, 3),
@@ -401,7 +420,7 @@ class GatedUpstream(TargetProvider):
             own = getattr(item, field)
             return own == id or (kind in _LOCATED and find_uri(id, [own]) is not None)
 
-        with self._noting_failure(f"list_{list_kind}"):
+        with self._noting_failure(ctx, f"list_{list_kind}"):
             if await self._has_locked(ctx, list_kind, is_meant):
                 return True
             if kind != "resource":
@@ -496,11 +515,12 @@ class GatedUpstream(TargetProvider):
         async def subscribe() -> None:
             if not await self.may_use(ctx, "resource", uri):
                 raise _RefusedError(f"resource not found: {quoted(shown)}")
-            try:
-                async with asyncio.timeout(self.limits.seconds):
-                    await self._users.of(ctx).subscribe(ctx, uri, shown)
-            except TimeoutError:
-                raise self._late(self.limits.seconds) from None
+            with self.breaker.guard(share_key(ctx)):
+                try:
+                    async with asyncio.timeout(self.limits.seconds):
+                        await self._users.of(ctx).subscribe(ctx, uri, shown)
+                except TimeoutError:
+                    raise self._late(self.limits.seconds) from None
 
         await self._noted("subscription", uri, ctx, subscribe)
 
@@ -521,14 +541,14 @@ class GatedUpstream(TargetProvider):
     async def _timed(self, name: str, ctx: ServerContext, params: Any) -> Any:
         """Return the result of a request. Raises JSONRPCError after the time of the settings, without that to start."""
         try:
-            with self._noting_failure(_REQUESTS):
+            with self._noting_failure(ctx, _REQUESTS):
                 return await self.forward(name, ctx, params, self.settings.timeout)
         except TimeoutError:
             assert self.settings.timeout is not None, "only a time that was set has passed"
             raise self._late(self.settings.timeout) from None
 
-    def _late(self, seconds: float) -> JSONRPCError:
-        return JSONRPCError(INTERNAL_ERROR, f"{self._name!r} has not answered within {seconds:g} s")
+    def _late(self, seconds: float) -> NoAnswerError:
+        return NoAnswerError(f"{self._name!r} has not answered within {seconds:g} s", is_outage=False)
 
     async def _noted(self, kind: str, name: str, ctx: ServerContext, request: Callable[[], Awaitable[Any]]) -> Any:
         """Return the result of a request within the rate of its client; count it, and write it to the audit log."""
@@ -547,6 +567,10 @@ class GatedUpstream(TargetProvider):
             outcome = "refused"
             self.counts.refused += 1
             raise JSONRPCError(error.code, error.message, error.data) from None
+        except CircuitOpenError:
+            outcome = "refused"
+            self.counts.refused += 1
+            raise
         except asyncio.CancelledError:
             outcome = "cancelled"
             raise

@@ -26,7 +26,7 @@ from mcp_runtime.server.context import ServerContext
 from mcp_runtime.session.interfaces import RevisionChoice
 from mcp_runtime.usage.rules import COUNT, check_values
 
-from ..upstream.opening import OpenUpstream, chosen_revisions
+from ..upstream.opening import NoAnswerError, OpenUpstream, chosen_revisions
 from ..upstream.places import SessionPlaces
 from ..upstream.pool import MAX_CONNECTIONS
 from ..upstream.target import ClientConnector, entries_of, prefix_of
@@ -152,9 +152,11 @@ class TargetProvider(Provider):
         meta = {"_meta": self._required_meta(ctx)}
         ends = asyncio.get_running_loop().time() + self.limits.seconds
         cursor: str | None = None
+        is_open = False
         try:
             async with asyncio.timeout_at(ends):
                 target, release, holds = await self.connections(ctx).acquire(ctx)
+            is_open = True
             try:  # One connection has all pages, because a cursor may belong to it.
                 while True:
                     params = row.params.model_validate(meta if cursor is None else {**meta, "cursor": cursor})
@@ -168,8 +170,8 @@ class TargetProvider(Provider):
             finally:
                 release()
         except TimeoutError:
-            seconds = f"{self.limits.seconds:g} s"
-            raise JSONRPCError(INTERNAL_ERROR, f"{self._name!r} has not listed its {kind} within {seconds}") from None
+            message = f"{self._name!r} has not listed its {kind} within {self.limits.seconds:g} s"
+            raise NoAnswerError(message, is_outage=is_open) from None  # Others may have all connections.
         except RemoteError as error:
             raise JSONRPCError(INTERNAL_ERROR, f"the {kind} of {self._name!r}: {error}") from error
 

@@ -211,7 +211,9 @@ class UpstreamConnection:
             self.is_abandoned = self.is_abandoned or self.is_held
             raise JSONRPCError(INTERNAL_ERROR, str(error)) from None
         except (ConnectionClosedError, RemoteError) as error:
-            raise self.upstream.names.failure(error) from error
+            failure = self.upstream.names.failure(error)
+            failure.is_outage = failure.is_outage and not self.upstream.is_closing
+            raise failure from error
         finally:
             self.running.pop(id, None)
             self.touch()

@@ -59,6 +59,26 @@ class Connector(Protocol):
         ...
 
 
+class NoAnswerError(JSONRPCError):
+    """The error of a request to which an upstream has given no answer.
+
+    `is_outage` is True if the upstream is at fault: it cannot be reached or started, it ends, is late, or has an error
+    of the server (HTTP 5xx). `was_open` is False if there was no connection, so that the request was not sent.
+    """
+
+    def __init__(self, message: str, *, is_outage: bool, was_open: bool = True) -> None:
+        super().__init__(INTERNAL_ERROR, message)
+        self.is_outage = is_outage
+        self.was_open = was_open
+
+
+def is_outage(error: Exception) -> bool:
+    """Return True for an error that says that an upstream cannot be reached, or does not answer."""
+    if isinstance(error, HTTPStatusError):
+        return error.status >= 500
+    return isinstance(error, (ConnectionClosedError, RequestTimeoutError, OSError))
+
+
 class UpstreamNames(NamedTuple):
     """How errors name an upstream: one that has failed, and one that was not reached; its connections, and the setting
     of their number."""
@@ -68,10 +88,11 @@ class UpstreamNames(NamedTuple):
     connections_of: str
     setting: str
 
-    def failure(self, error: Exception, was_open: bool = True) -> JSONRPCError:
+    def failure(self, error: Exception, was_open: bool = True) -> NoAnswerError:
         """Return the error of a request that has got no answer: without the output of a process, which is logged."""
         reason = error.reason if isinstance(error, ConnectionClosedError) else str(error) or type(error).__name__
-        return JSONRPCError(INTERNAL_ERROR, f"{self.failed if was_open else self.unreachable}: {reason}")
+        message = f"{self.failed if was_open else self.unreachable}: {reason}"
+        return NoAnswerError(message, is_outage=is_outage(error), was_open=was_open)
 
 
 OPEN_SECONDS: Final = 60.0  # Seconds that an upstream has to start; `npx` may install it first.
@@ -119,6 +140,8 @@ class Opener:
 
     on_open: Callable[[OpenUpstream], None] | None = None
     """Called with each connection that was opened."""
+    on_failed: Callable[[Exception], None] | None = None
+    """Called with the error of each connection that could not be opened."""
 
     def __init__(
         self,
@@ -156,8 +179,10 @@ class Opener:
         await asyncio.sleep(max(self._not_before - loop.time(), 0.0))
         try:
             upstream = await self._open(client, events)
-        except Exception:
+        except Exception as error:
             self._note_failure(loop)
+            if self.on_failed is not None:
+                self.on_failed(error)
             raise
         opened = loop.time()
 

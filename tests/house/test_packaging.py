@@ -98,7 +98,7 @@ def products_of(files: set[str]) -> set[str]:
 def test_each_product_is_in_one_distribution(built: Path) -> None:
     base, codegen, extras = (products_of(files_of(wheel_of(built, name))) for name in DISTRIBUTIONS)
     assert codegen == {"lint", "tooling"}
-    words = "auth cards code_mode compat hosting json_rpc legacy_sse openapi relay skills tenants views workers"
+    words = "auth cards code_mode compat hosting json_rpc legacy_sse metrics openapi relay skills tenants views workers"
     extras -= {"common", "fast", "platforms"}  # One file of each, which only these products use.
     assert extras == set(words.split())
     assert base == {path.parent.name for path in (ROOT / "products/mcp_products").glob("*/py.typed")} - codegen - extras

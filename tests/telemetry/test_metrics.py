@@ -9,6 +9,7 @@ import logging
 import sys
 from collections.abc import Iterator
 from typing import Any
+from weakref import WeakSet
 
 import pytest
 
@@ -19,26 +20,36 @@ from opentelemetry.sdk.metrics import MeterProvider
 from opentelemetry.sdk.metrics.export import InMemoryMetricReader
 from opentelemetry.sdk.trace import TracerProvider
 from support.clients import connect
+from support.clock import MovableClock
 from support.endpoints import ALL_REVISIONS, HANDSHAKE, Rev, among, client_of, server_of
 from support.http.asgi_client import Web, web
 from support.stores.failing import FailingStore
 from support.stores.homes import place_of
+from support.stores.passing import Passing
 from support.stores.shared_workers import workers
 
-from mcp_generated import App, Context, JSONLogFormatter, JSONRPCError, LocalError, MCPError, ToolError
-from mcp_generated.http import StoreUnavailableError
+from mcp_generated import App, Context, JSONLogFormatter, JSONRPCError, LocalError, MCPError, RateLimit, ToolError
+from mcp_generated.http import HTTPLimits, StoreUnavailableError
+from mcp_generated.tenants import Limits, Tenants
 from mcp_products import telemetry as tracing
+from mcp_products.metrics import stores as measured_stores
 from mcp_products.telemetry import metrics as endpoint_gauges
-from mcp_products.telemetry import metrics as left_out_counter
-from mcp_products.telemetry import metrics as metered_store
-from mcp_products.telemetry import metrics as store_losses
+from mcp_products.telemetry import metrics as happenings
 from mcp_products.telemetry import metrics as timed_operations
+from mcp_products.workers.sessions.worker import Worker
 from mcp_products.workers.stores.memory import InMemoryStore
 from mcp_products.workers.stores.retries import RetryingStore
 from mcp_runtime.stores import Store
 
 Point = tuple[dict[str, Any], Any]
 OPERATIONS, COMMANDS = "mcp.server.operation.duration", "db.client.operation.duration"
+CACHED = (
+    timed_operations._histogram,
+    endpoint_gauges._create_counters,
+    happenings._counter,
+    measured_stores._counter,
+    measured_stores._create_gauges,
+)
 METHODS_OF_STORES = [name for name in vars(Store) if not name.startswith("_")]
 
 
@@ -75,12 +86,18 @@ def metrics(monkeypatch: pytest.MonkeyPatch) -> Iterator[Metrics]:
     measured = Metrics()
     monkeypatch.setattr(_internal, "_METER_PROVIDER", measured.provider)
     monkeypatch.setattr(timed_operations, "_names", set())
-    for cached in (timed_operations._histogram, endpoint_gauges._create_counters):
+    monkeypatch.setattr(measured_stores, "_workers", WeakSet())
+    for cached in CACHED:
         cached.cache_clear()
     yield measured
     measured.provider.shutdown()
-    for cached in (timed_operations._histogram, endpoint_gauges._create_counters):
+    for cached in CACHED:
         cached.cache_clear()
+
+
+def price(article: str) -> int:
+    """Return the price of an article."""
+    return 1999
 
 
 def shop() -> App:
@@ -198,7 +215,7 @@ async def test_commands_to_the_store_and_the_sessions_of_workers_are_measured(
     assert metrics.points("mcp.server.session.duration") == []  # It goes on at other workers.
 
 
-@pytest.mark.parametrize("wrapper", [RetryingStore, metered_store.MeteredStore])
+@pytest.mark.parametrize("wrapper", [RetryingStore, measured_stores.MeteredStore])
 @pytest.mark.parametrize("method", METHODS_OF_STORES)
 def test_a_store_around_another_takes_the_same_arguments(wrapper: type, method: str) -> None:
     expected = inspect.signature(getattr(Store, method)).parameters
@@ -209,7 +226,7 @@ async def test_commands_that_fail_name_their_error(metrics: Metrics) -> None:
     store = FailingStore()
     store.outage.is_down = True
     with pytest.raises(StoreUnavailableError):
-        await metered_store.MeteredStore(store).get("key")
+        await measured_stores.MeteredStore(store).get("key")
     ((attributes, count),) = metrics.points(COMMANDS)
     assert count == 1 and attributes["error.type"] == "StoreUnavailableError"
 
@@ -284,7 +301,6 @@ def test_a_line_of_json_has_the_exception_and_no_trace_without_one() -> None:
 
 @among(ALL_REVISIONS)
 async def test_parts_of_messages_that_are_left_out_are_counted(rev: Rev, metrics: Metrics) -> None:
-    left_out_counter._counter.cache_clear()
     tools = [{"name": "bad"}, {"inputSchema": {"type": "object"}}]
 
     async def list_tools(ctx: Any, params: Any) -> Any:
@@ -292,13 +308,11 @@ async def test_parts_of_messages_that_are_left_out_are_counted(rev: Rev, metrics
 
     async with client_of(rev, server_of(rev, list_tools=list_tools)) as client:
         assert (await client.list_tools()).tools == []
-    left_out_counter._counter.cache_clear()
     attributes = {"mcp.method.name": "tools/list", "mcp.protocol.version": rev.id}
     assert metrics.points("mcp_runtime.left_out") == [(attributes, 2)]
 
 
 async def test_losses_of_the_store_are_counted_by_each_worker(metrics: Metrics) -> None:
-    store_losses._counter.cache_clear()
     store = InMemoryStore()
     async with workers(HANDSHAKE[-1], shop, store, 2) as client:
         for lost in range(1, 3):
@@ -309,4 +323,108 @@ async def test_losses_of_the_store_are_counted_by_each_worker(metrics: Metrics) 
             async with asyncio.timeout(15):
                 while metrics.points("mcp_runtime.store.losses") != [({}, 2 * lost)]:
                     await asyncio.sleep(0.01)
-    store_losses._counter.cache_clear()
+
+
+# ---- refused, resumed, undelivered ---------------------------------------------------------------------------------
+
+
+def refused(metrics: Metrics) -> dict[str, int]:
+    """How many requests each limit has refused."""
+    return {attributes["limit"]: count for attributes, count in metrics.points("mcp_runtime.refused")}
+
+
+@among(ALL_REVISIONS)
+async def test_requests_that_a_limit_refuses_are_counted_by_the_limit(rev: Rev, metrics: Metrics) -> None:
+    rates = {"call_tool": RateLimit(1e-6, burst=1)}
+    app = App("limited", rate_limits=rates)
+    app.tool(price)
+    async with web(rev, app, limits=HTTPLimits(max_body=1000)) as client:
+        for _ in range(2):
+            await client.answered(body=call(rev))
+        assert (await client.answered(body=b"x" * 2000)).status == 413
+    assert refused(metrics) == {"rate_limits": 1, "max_body": 1}
+
+
+@among(ALL_REVISIONS)
+async def test_what_is_refused_to_a_tenant_is_counted_by_its_limit(rev: Rev, metrics: Metrics) -> None:
+    tenants = Tenants(by=lambda request: "acme", limits=Limits(cost=RateLimit(1e-6, burst=1)))
+    app = App("limited", tenant=tenants)
+    app.tool(price)
+    async with web(rev, app) as client:
+        for _ in range(2):
+            await client.answered(body=call(rev))
+    assert refused(metrics) == {"cost": 1}
+
+
+@among(HANDSHAKE[1:])
+async def test_sessions_above_the_limit_and_streams_that_are_resumed_are_counted(rev: Rev, metrics: Metrics) -> None:
+    async with web(rev, shop(), limits=HTTPLimits(max_sessions=1)) as client:
+        body = rev.request(2, "tools/call", {"name": "price", "arguments": {"article": "pan"}})
+        body["params"]["_meta"] = {"progressToken": "token"}
+        answer = await client.answered(body=body)
+        assert metrics.points("mcp_runtime.resumed") == []
+        position = answer.events[0].id
+        assert b"1999" in (await client.answered("GET", headers={"last-event-id": position})).content
+        assert metrics.points("mcp_runtime.resumed") == [({}, 1)]
+        session = client.session
+        client.session = None
+        assert (await client.open()).status == 503
+        client.session = session
+    assert refused(metrics) == {"max_sessions": 1}
+
+
+@pytest.mark.deadline(10**9)  # It is on the clock that the test sets forward.
+async def test_messages_that_other_workers_do_not_read_are_counted(
+    metrics: Metrics, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    clock, store = MovableClock(monkeypatch), InMemoryStore()
+    passing = Passing(store, clock)
+    one, other = Worker(store, "test"), Worker(store, "test")
+    await one.subscribe()
+    await other.subscribe()
+    measured_stores.observe(one)
+    ended = Worker(store, "test").id
+    await one.deliver(other.id, "letter", number=1)
+    await one.deliver(ended, "letter", number=1)
+    assert metrics.points("mcp_runtime.messages.undelivered") == [({}, 2)]
+    await passing.quiet(20.0)
+    assert metrics.points("mcp_runtime.messages.undelivered") == [({}, 1)]
+    assert metrics.points("mcp_runtime.messages.lost") == []
+    await passing.quiet(700.0)
+    assert metrics.points("mcp_runtime.messages.undelivered") == [({}, 0)]
+    assert metrics.points("mcp_runtime.messages.lost") == [({}, 1)]
+    for worker in (one, other):
+        await worker.close()
+    measured_stores.forget(one)
+    assert metrics.points("mcp_runtime.messages.undelivered") == [({}, 0)]
+
+
+@pytest.mark.deadline(10**9)  # It is on the clock that the test sets forward.
+async def test_the_lag_of_the_store_grows_while_it_does_not_answer(
+    metrics: Metrics, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    clock, store = MovableClock(monkeypatch), FailingStore()
+    passing, worker = Passing(store, clock), Worker(store, "test")
+    await worker.subscribe()
+    measured_stores.observe(worker)
+    await passing.quiet(20.0)
+    ((_, lag),) = metrics.points("mcp_runtime.store.lag")
+    assert lag <= 2.5
+    store.outage.is_down = True
+    await passing.quiet(20.0)
+    ((_, lag),) = metrics.points("mcp_runtime.store.lag")
+    assert lag >= 15.0
+    store.outage.is_down = False
+    await passing.quiet(5.0)
+    ((_, lag),) = metrics.points("mcp_runtime.store.lag")
+    assert lag <= 5.0
+    measured_stores.forget(worker)
+    await worker.close()
+
+
+def test_the_parts_of_a_store_that_is_measured_are_known(metrics: Metrics) -> None:
+    """Losses of a part of a cluster were not noticed where metrics were on."""
+    store = InMemoryStore()
+    assert RetryingStore(measured_stores.MeteredStore(store), 1.0).parts == ()
+    store.parts = ["a", "b"]  # type: ignore[attr-defined]
+    assert RetryingStore(measured_stores.MeteredStore(store), 1.0).parts == ["a", "b"]

@@ -124,6 +124,7 @@ class OfficialRunKeywords(OfficialHTTPKeywords, total=False):
     uvicorn: dict[str, Any] | None
     server: Literal["uvicorn", "hypercorn", "granian"]
     workers: int
+    metrics_path: str | None
 
 
 class LowLevelHTTPKeywords(AccessKeywords, total=False):

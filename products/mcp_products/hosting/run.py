@@ -18,6 +18,7 @@ from types import FrameType
 from typing import TYPE_CHECKING, Any, Final, Protocol
 
 from mcp_products.fast.http import observed
+from mcp_products.metrics.process import PROCESS
 from mcp_products.platforms.error_output import ExitTimer, exit_without_threads
 from mcp_runtime import stores
 from mcp_runtime._lazy import load
@@ -49,6 +50,7 @@ _TURNS_OF_ACCEPTING: Final = 2  # Iterations of the event loop in which it accep
 _TLS: Final = ("ssl_certfile", "ssl_keyfile", "ssl_context_factory")  # Settings of uvicorn with which it uses TLS.
 _NEEDS_UVICORN: Final = "a server over HTTP needs uvicorn: pip install 'mcp-generated[http]'"
 _OTHERS: Final = f"{__package__}.other_servers"
+_NO_FOLDER: Final = "-"  # Workers that have a store of their own, and are not measured, need no temporary folder.
 _LOOP: Final = f"{__package__}.accepting:AcceptingLoop"  # Where asyncio has the Proactor of Windows.
 _EXIT_SECONDS: Final = 0.75  # Further seconds after which the process exits whatever its handlers do.
 
@@ -89,8 +91,10 @@ def serve_with_uvicorn(servers: Sequence[Service], *, host: str = _THIS_MACHINE,
         place = processes.WorkerPlace.of_environment()
         if place is None:
             return _supervise(workers, host, **settings)
-        if settings.get("store", "memory") == "memory":
-            settings["store"] = processes.TemporaryStore.of_worker(place.store).url
+        if place.store != _NO_FOLDER:
+            temporary = processes.TemporaryStore.of_worker(place.store, PROCESS.end)
+            PROCESS.share(temporary.folder)
+            settings["store"] = temporary.url if settings.get("store", "memory") == "memory" else settings["store"]
     exit_timer = ExitTimer()
     server, listener = _prepare(servers, host, exit_timer, place=place, **settings)
     with listener, suppress(KeyboardInterrupt):
@@ -105,7 +109,8 @@ def _supervise(workers: int, host: str, **settings: Any) -> None:
         raise LocalError(_NEEDS_UVICORN)
     processes: Any = stores.workers("workers= of run()")
     processes.check_program()
-    store, listener = settings.get("store", "memory"), _listen_or_exit(host, settings.get("port", 8000))
+    needs_folder = settings.get("store", "memory") == "memory" or settings.get("metrics_path") is not None
+    listener = _listen_or_exit(host, settings.get("port", 8000))
     _warn_about_hosts(host, settings.get("hosts"))
     uvicorn: dict[str, Any] = settings.get("uvicorn") or {}
     urls = _urls(listener, host, settings.get("path", "/mcp"), settings, uvicorn)
@@ -113,7 +118,7 @@ def _supervise(workers: int, host: str, **settings: Any) -> None:
     grace = math.inf if drain is None else drain + 2 * _EXIT_SECONDS
     with listener:
         number = processes.supervise(
-            listener, workers, None if store == "memory" else "-", grace, lambda: _print_urls(urls)
+            listener, workers, None if needs_folder else _NO_FOLDER, grace, lambda: _print_urls(urls)
         )
     if number == signal.SIGTERM:
         signal.raise_signal(number)
@@ -131,6 +136,7 @@ async def serve_http(servers: Sequence[Service], *, host: str = _THIS_MACHINE, *
         server: The ASGI server: "uvicorn" (the default), "hypercorn" or "granian".
         workers: 1, the default: this process serves.
         store: The store of all workers. Default "memory": there are no others.
+        metrics_path: The path of what this process has measured. Default None: there is none.
         share: Returns what an endpoint shares over a store. Default None: nothing.
         settings: Keyword arguments of `MCPASGIApp`.
 
@@ -178,6 +184,8 @@ def _prepare(
         _require_uvicorn()
     if place is None:
         _warn_about_hosts(host, settings.get("hosts"))
+    if (measured_at := settings.pop("metrics_path", None)) is not None:
+        settings["routes"] = [*settings.get("routes", ()), _metrics_route(measured_at)]
     shared = _shared(servers, settings)
     application = MCPASGIApp(servers, path=path, shared=shared, **settings)
     drain = _DRAIN_SECONDS if shared is None else _WORKER_DRAIN_SECONDS
@@ -209,6 +217,13 @@ def _prepare(
         loaded.loaded_app = ProxyHeaders(loaded.loaded_app)
     loaded.http_protocol_class = observed(loaded.http_protocol_class, connections)
     return with_handshake_deadline(server_class, limits.head_timeout)(loaded), listener
+
+
+def _metrics_route(path: str) -> Any:
+    try:
+        return load("mcp_products.metrics.route").metrics_route(path)
+    except ModuleNotFoundError as error:
+        raise LocalError(f"metrics_path= needs {error.name}: pip install 'mcp-generated[metrics]'") from None
 
 
 def _shared(servers: Sequence[Service], settings: dict[str, Any]) -> EndpointSharing | None:

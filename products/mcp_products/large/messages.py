@@ -240,7 +240,7 @@ def release_soon(validated: list[list[Any]]) -> None:
 # Large messages over HTTP: one after the other, so that the calls of other clients are not delayed by all of them.
 
 _LARGE_BODIES_TOO_MANY: Final = HTTPError(
-    503, "too many large messages wait: send one after the other", INTERNAL_ERROR, retry_after=1
+    503, "too many large messages wait: send one after the other", INTERNAL_ERROR, retry_after=1, limit="large"
 )
 
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 import logging
 import os
 import sys
-from collections.abc import Awaitable, Sequence
+from collections.abc import Awaitable, Mapping, Sequence
 from functools import cache, partial
 from typing import TYPE_CHECKING, Any, Final
 
@@ -113,10 +113,10 @@ def endpoint_closed(endpoint: object) -> None:
         metrics.observe(endpoint)
 
 
-def parts_left_out(revision: str, method: str, count: int) -> None:
-    """Count the parts of a message that could not be read."""
+def counted(what: str, attributes: Mapping[str, str], count: int = 1) -> None:
+    """Count what happens, such as parts of a message that could not be read."""
     if (metrics := metrics_module()) is not None:
-        metrics.count(revision, method, count)
+        metrics.count(what, attributes, count)
 
 
 def new_observer() -> ClientObserver:

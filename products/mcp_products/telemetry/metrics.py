@@ -2,21 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Iterable, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from functools import cache, partial
 from time import perf_counter
-from typing import TYPE_CHECKING, Any, Final, Protocol, TypeVar
+from typing import TYPE_CHECKING, Any, Final, Protocol
 
 from opentelemetry.metrics import CallbackOptions, Counter, Histogram, Observation, get_meter
 
 from mcp_runtime.aio.tasks import BackgroundTasks
 from mcp_runtime.errors import JSONRPCError, RemoteJSONRPCError
 from mcp_runtime.protocol.connection import Connection, NotificationReceived, RequestReceived
+from mcp_runtime.protocol.models import is_object
 from mcp_runtime.session.interfaces import Channel, Dispatcher, channel_of_connection
-from mcp_runtime.stores import ANYTHING, STREAM_LIMIT, Expected, NumberedEntry, ReceiveHint, Store
 from mcp_runtime.transports.http_server.streams import KeepAliveTimer
 
-from .spans import NAME, is_error_result, target_of
+from .spans import NAME, ended_in, is_error_result, target_of
 
 if TYPE_CHECKING:
     from pydantic import BaseModel
@@ -106,11 +106,14 @@ def _record(
         attributes.update(own)
     if isinstance(error, (JSONRPCError, RemoteJSONRPCError)):
         attributes["rpc.response.status_code"] = attributes["error.type"] = str(error.code)
+        if kind == "server":
+            _count_refusal(error.data)
     elif error is not None:
         attributes["error.type"] = type(error).__qualname__
     elif is_error_result(outcome):
         attributes["error.type"] = "tool_error"
-    _operations(kind).record(perf_counter() - began, attributes)
+    # The span of a server has ended by now. The context has its trace, for an exemplar.
+    _operations(kind).record(perf_counter() - began, attributes, ended_in.get() if kind == "server" else None)
 
 
 def timed(
@@ -157,6 +160,7 @@ class MeteredDispatcher:
         """Return the result of a message, and record how long it took."""
         began, method, params = perf_counter(), message.row.method, message.params
         self._revision = channel.connection.revision.id
+        ended_in.set(None)
         try:
             result = await self._dispatcher.handle(channel, message)
         except BaseException as error:
@@ -185,114 +189,27 @@ class MeteredDispatcher:
             histogram.record(perf_counter() - self._began, {"mcp.protocol.version": self._revision})
 
 
-# A store whose commands are measured, by OpenTelemetry's semantic conventions for databases.
+# What happens, as counters.
 
-_METERED_STORE_SECONDS: Final = (0.0005, 0.001, 0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.5, 1.0, 5.0, 10.0)
-_SYSTEMS: Final = {"RedisStore": "redis", "SQLiteStore": "sqlite"}
-_ResultT = TypeVar("_ResultT")
-
-
-class MeteredStore:
-    """Another store, and how long its commands take."""
-
-    def __init__(self, store: Store) -> None:
-        """Measure the commands of a store."""
-        self._store = store
-        self._system = _SYSTEMS.get(type(store).__name__, "other_sql")
-        self._durations = get_meter(NAME).create_histogram(
-            "db.client.operation.duration",
-            unit="s",
-            description="Seconds of a command to the store.",
-            explicit_bucket_boundaries_advisory=_METERED_STORE_SECONDS,
-        )
-
-    async def _timed(self, command: str, work: Awaitable[_ResultT]) -> _ResultT:
-        began, attributes = perf_counter(), {"db.system.name": self._system, "db.operation.name": command}
-        try:
-            return await work
-        except BaseException as error:
-            attributes["error.type"] = type(error).__qualname__
-            raise
-        finally:
-            self._durations.record(perf_counter() - began, attributes)
-
-    async def get(self, key: str) -> bytes | None:
-        """Return the value of a record."""
-        return await self._timed("get", self._store.get(key))
-
-    async def put(self, key: str, value: bytes, ttl: float, expected: Expected = ANYTHING) -> bool:
-        """Store a record if its value is the expected one."""
-        return await self._timed("put", self._store.put(key, value, ttl, expected))
-
-    async def touch(self, key: str, ttl: float) -> bytes | None:
-        """Let the time to live of a record begin anew; return its value."""
-        return await self._timed("touch", self._store.touch(key, ttl))
-
-    async def delete(self, key: str) -> bool:
-        """Delete a record."""
-        return await self._timed("delete", self._store.delete(key))
-
-    async def count(self, key: str, amount: int, ttl: float) -> int:
-        """Add to a counter."""
-        return await self._timed("count", self._store.count(key, amount, ttl))
-
-    async def append(
-        self, stream: str, entries: Sequence[bytes], ttl: float, after: int | None = None, token: str = ""
-    ) -> int:
-        """Append entries to a stream."""
-        return await self._timed("append", self._store.append(stream, entries, ttl, after, token))
-
-    async def read(self, stream: str, after: int, limit: int = STREAM_LIMIT) -> list[NumberedEntry]:
-        """Return the stored entries of a stream that follow a number."""
-        return await self._timed("read", self._store.read(stream, after, limit))
-
-    async def last(self, stream: str) -> int:
-        """Return the number of the last entry of a stream."""
-        return await self._timed("last", self._store.last(stream))
-
-    async def drop(self, *streams: str) -> None:
-        """Delete streams."""
-        await self._timed("drop", self._store.drop(*streams))
-
-    async def publish(self, channel: str, message: bytes) -> None:
-        """Pass a message to the processes that are subscribed to a channel."""
-        await self._timed("publish", self._store.publish(channel, message))
-
-    async def subscribe(self, channel: str, receive: ReceiveHint) -> None:
-        """Call a function with the messages of a channel."""
-        await self._timed("subscribe", self._store.subscribe(channel, receive))
-
-    async def close(self) -> None:
-        """Close the store."""
-        await self._store.close()
-
-
-# How many parts of messages were left out because they could not be read.
+_HAPPENS: Final = {
+    "left_out": ("{part}", "Parts of received messages that were left out because they could not be read."),
+    "refused": ("{request}", "Requests that were refused because they were above a limit."),
+    "resumed": ("{stream}", "SSE streams that clients have gone on with, after a message that they had got."),
+}
 
 
 @cache
-def _counter() -> Counter:
-    description = "Parts of received messages that were left out because they could not be read."
-    return get_meter(NAME).create_counter(f"{NAME}.left_out", unit="{part}", description=description)
+def _counter(what: str) -> Counter:
+    unit, description = _HAPPENS[what]
+    return get_meter(NAME).create_counter(f"{NAME}.{what}", unit=unit, description=description)
 
 
-def count(revision: str, method: str, number: int) -> None:
-    """Count the parts of one message."""
-    _counter().add(number, {"mcp.method.name": method, "mcp.protocol.version": revision})
+def count(what: str, attributes: Mapping[str, str], number: int = 1) -> None:
+    """Count what has happened."""
+    _counter(what).add(number, attributes)
 
 
-# How often the store of the workers has lost what it had.
-
-_NAME: Final = f"{NAME}.store.losses"
-
-
-def count_loss() -> None:
-    """Count a loss that this process has noticed."""
-    _store_losses_counter().add(1)
-
-
-@cache
-def _store_losses_counter() -> Counter:
-    return get_meter(NAME).create_counter(
-        _NAME, unit="{loss}", description="Losses of the past of the store that the process has noticed."
-    )
+def _count_refusal(data: object) -> None:
+    """Count a request that was refused with the seconds to wait. The names of limits are ours, and few."""
+    if is_object(data) and "retryAfter" in data:
+        count("refused", {"limit": str(data.get("limit", "rate_limits"))})

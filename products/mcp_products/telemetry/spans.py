@@ -7,8 +7,10 @@ the application has configured none, nothing is recorded.
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
+from contextvars import ContextVar
 from typing import Any, Final
 
+from opentelemetry.context import Context, get_current
 from opentelemetry.trace import Span, SpanKind, StatusCode, get_tracer
 
 from mcp_runtime.errors import JSONRPCError, RemoteJSONRPCError
@@ -16,6 +18,9 @@ from mcp_runtime.protocol.models import PreSerialized, is_object
 from mcp_runtime.usage.texts import error_text, shortened
 
 NAME: Final = "mcp_runtime"  # The instrumentation scope.
+
+ended_in: Final[ContextVar[Context | None]] = ContextVar("ended_in", default=None)
+"""The context of the span that has ended last in this asyncio task."""
 
 
 async def traced(
@@ -46,6 +51,8 @@ async def traced(
             if span.is_recording():
                 _set_error(span, error)
             raise
+        finally:
+            ended_in.set(get_current())
         if span.is_recording() and is_error_result(result):
             span.set_attribute("error.type", "tool_error")
             span.set_status(StatusCode.ERROR)

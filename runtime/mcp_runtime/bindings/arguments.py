@@ -81,6 +81,7 @@ class HTTPServerSettings(ASGISettings, total=False):
     uvicorn: dict[str, Any] | None
     server: Literal["uvicorn", "hypercorn", "granian"]
     workers: int
+    metrics_path: str | None
 
 
 class _ClientSettings(TypedDict, total=False):
@@ -171,6 +172,7 @@ _RULES: Final[Mapping[str, Rule]] = {
     "stateless_http": FLAG,
     "health_path": _PATH,
     "ready_path": _PATH,
+    "metrics_path": _PATH,
     "workers": COUNT,
     "max_bytes": COUNT,
     "server": Rule(("uvicorn", "hypercorn", "granian").__contains__, '"uvicorn", "hypercorn" or "granian"'),

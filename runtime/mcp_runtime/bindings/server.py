@@ -130,6 +130,8 @@ class BaseServer(ServerCore):
             settings: The other keywords of `asgi`: `hosts`, `origins`, `owner`, `auth`, `event_store`, `limits`,
                 `legacy_sse`, `routes`, `json_response`, `stateless_http`, `store`, `health_path` and `ready_path`.
             workers: How many processes serve, by default 1. They share the store, or else a temporary SQLite file.
+            metrics_path: A path with what all these processes have measured, for Prometheus, such as "/metrics". It
+                needs the extra `metrics`.
 
         Raises LocalError for an unknown transport, a wrong value and inside a running event loop, and TypeError for an
         unknown keyword.

@@ -11,6 +11,7 @@ from typing import Any, Final, Protocol, cast
 from ..protocol import jsonrpc
 from ..protocol.framing import SizeLimit
 from ..protocol.jsonrpc import Id
+from ..session.instruments import instruments
 from .clients import BufferedBytes, address_of, client_key
 from .headers import JSON, PROTOCOL_VERSION, SESSION_ID, HTTPError, Raw
 
@@ -175,8 +176,14 @@ async def send_error(
     send: Send, error: HTTPError, id: Id | None = None, null_id: bool = False, headers: Raw = ()
 ) -> None:
     """Send the error response to a rejected request, with a JSON-RPC error as its body."""
-    body = jsonrpc.error(id, error.code, error.reason, error.data, null_id)
-    await respond(send, error.status, body, (*headers, *error.fields))
+    await respond(send, error.status, _error_body(error, id, null_id), (*headers, *error.fields))
+
+
+def _error_body(error: HTTPError, id: Id | None = None, null_id: bool = False) -> bytes:
+    """Return the JSON-RPC error for a rejected request, and count it if it is above a limit."""
+    if error.limit is not None:
+        instruments().counted("refused", {"limit": error.limit})
+    return jsonrpc.error(id, error.code, error.reason, error.data, null_id)
 
 
 async def refuse_body(receive: Receive, send: Send, error: HTTPError) -> None:
@@ -187,7 +194,7 @@ async def refuse_body(receive: Receive, send: Send, error: HTTPError) -> None:
     """
     if not error.close:
         return await send_error(send, error)
-    body = jsonrpc.error(None, error.code, error.reason, error.data)
+    body = _error_body(error)
     head = [(b"content-length", b"%d" % len(body)), _JSON, *error.fields]
     await send({"type": "http.response.start", "status": error.status, "headers": head})
     await send({"type": "http.response.body", "body": body, "more_body": True})
@@ -231,7 +238,7 @@ _TICKS: Final = 10  # The number of timer ticks in the time limit of one request
 
 
 _TOO_MANY: Final = HTTPError(
-    503, "too many large requests are incomplete: send it again later", close=True, retry_after=1
+    503, "too many large requests are incomplete: send it again later", close=True, retry_after=1, limit="max_buffered"
 )
 
 
@@ -251,7 +258,7 @@ class BodyReader:
         self._buffered = BufferedBytes(max_buffered)
         self._digits = len(str(limit.bytes))  # A Content-Length with fewer digits is below the limit.
         self._seconds = seconds
-        self._too_long = HTTPError(413, limit.reason)
+        self._too_long = HTTPError(413, limit.reason, limit="max_body")
         self._too_long_unread = replace(self._too_long, close=True)
         self._ticks = 0  # Counting ticks is cheaper than reading the clock for each request.
         self._started: dict[asyncio.Task[Any], int] = {}
@@ -340,7 +347,7 @@ class BodyReader:
         loop = asyncio.get_running_loop()
         self._ticks += 1
         self._timer = None
-        late = HTTPError(408, f"the request took longer than {self._seconds:g} seconds")
+        late = HTTPError(408, f"the request took longer than {self._seconds:g} seconds", limit="body_timeout")
         for task, since in self._started.items():
             if self._ticks - since > _TICKS:
                 self._end(task, late)

@@ -56,7 +56,8 @@ class HTTPError:
     """An HTTP status to reject a request with, and the code, message and data of the JSON-RPC error in the body.
 
     With `close`, the connection is closed as well. `retry_after` are the seconds after which the request may be sent
-    again, for a server that has not begun with it; clients send it again by themselves."""
+    again, for a server that has not begun with it; clients send it again by themselves. `limit` names the limit that
+    the request is above, for metrics."""
 
     status: int
     reason: str
@@ -64,6 +65,7 @@ class HTTPError:
     data: object = None
     close: bool = False
     retry_after: int | None = None
+    limit: str | None = None
 
     @property
     def fields(self) -> Raw:

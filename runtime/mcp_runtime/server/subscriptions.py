@@ -161,7 +161,7 @@ class StreamCounts:
                 INTERNAL_ERROR,
                 f"this client has too many open streams of subscriptions: end one first; a user or a session may have "
                 f"{self._limits.of_user}, an address {self._limits.of_address}",
-                {"retryAfter": _RETRY_SECONDS},
+                {"limit": "max_subscriptions", "retryAfter": _RETRY_SECONDS},
             )
         self._counts.add(client)
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 import sys
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Final, Protocol, TypeAlias, cast
 
 from .. import products
@@ -63,8 +63,9 @@ class Instruments(Protocol):
         """Count those of an HTTP endpoint no more."""
         ...
 
-    def parts_left_out(self, revision: str, method: str, count: int) -> None:
-        """Count the parts of a message that could not be read."""
+    def counted(self, what: str, attributes: Mapping[str, str], count: int = 1) -> None:
+        """Count what happens: "left_out", parts of messages that could not be read; "refused", requests above a limit;
+        "resumed", streams that a client goes on with."""
         ...
 
 
@@ -99,7 +100,7 @@ class NoInstruments:
     def endpoint_closed(self, endpoint: object) -> None:
         """Do nothing."""
 
-    def parts_left_out(self, revision: str, method: str, count: int) -> None:
+    def counted(self, what: str, attributes: Mapping[str, str], count: int = 1) -> None:
         """Do nothing."""
 
 
@@ -187,4 +188,5 @@ def report_left_out(revision: Revision, row: Sent | InputRequest[Any], left_out:
         _log.warning("%r in %s: left out, because it cannot be read: %s", row.method, revision.id, part)
     if len(left_out) > _MAX_NAMED:
         _log.warning("%r in %s: %d further parts are left out", row.method, revision.id, len(left_out) - _MAX_NAMED)
-    instruments().parts_left_out(revision.id, row.method, len(left_out))
+    attributes = {"mcp.method.name": row.method, "mcp.protocol.version": revision.id}
+    instruments().counted("left_out", attributes, len(left_out))

@@ -7,11 +7,13 @@ import logging
 import os
 import signal
 import threading
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
 from importlib import import_module
 from typing import TYPE_CHECKING, Any, Final, Literal, Unpack, overload
 
 from mcp_products.host.multi_client import client_of_entry, entry_text
+from mcp_products.metrics.families import Family, text_of
+from mcp_products.metrics.process import PROCESS
 from mcp_runtime._lazy import LazyModule, load
 from mcp_runtime.errors import AuthorizationError, LocalError
 
@@ -37,6 +39,31 @@ else:  # Imported when they are used.
     responses = LazyModule("starlette.responses")
 
 _log: Final = logging.getLogger("mcp_runtime.gateway")
+_CHANGED: Final = "Definitions that differ from the lock."
+_Row = tuple[
+    str, Literal["counter", "gauge"], Literal["sum", "lowest", "highest"], str, Callable[[GatedUpstream], float]
+]
+_MEASURED: Final[Sequence[_Row]] = (
+    ("requests", "counter", "sum", "Requests to a server.", lambda one: one.counts.calls),
+    ("failures", "counter", "sum", "Requests that failed.", lambda one: one.counts.failed),
+    ("refusals", "counter", "sum", "Requests that rules refused.", lambda one: one.counts.refused),
+    ("seconds", "counter", "sum", "Seconds of requests.", lambda one: round(one.counts.seconds, 6)),
+    (
+        "upstream_up",
+        "gauge",
+        "lowest",
+        "1 if it served when last used, else 0.",
+        lambda one: one.failure is None,
+    ),
+    (
+        "upstream_circuit",
+        "gauge",
+        "highest",
+        f"0 to 2: {', '.join(STATES)}.",
+        lambda one: STATES.index(one.breaker.state),
+    ),
+    ("circuit_openings", "counter", "sum", "Openings of its circuit.", lambda one: one.breaker.openings),
+)
 _CODE_MODE: Final = "mcp_products.code_mode.transform"
 
 
@@ -140,8 +167,13 @@ class Gateway:
         """
         if transport != "stdio":
             self._add_routes()
-            probes = {"health_path": self._settings.live, "ready_path": self._settings.ready}
-            keywords = {**{name: path for name, path in probes.items() if path is not None}, **keywords}
+            paths = {
+                "health_path": self._settings.live,
+                "ready_path": self._settings.ready,
+                "metrics_path": self._settings.metrics,
+            }
+            keywords = {**{name: path for name, path in paths.items() if path is not None}, **keywords}
+            PROCESS.add(self._families)
         self.app.run(transport, **keywords)
 
     def _opened(self) -> None:
@@ -212,26 +244,18 @@ class Gateway:
         return {"status": status, "upstreams": states, "circuits": circuits}
 
     def metrics(self) -> str:
-        """Return the counts of each server in the text format of Prometheus."""
+        """Return the counts of each server in the text format of Prometheus: those of this process."""
+        return text_of(self._families())
+
+    def _families(self) -> list[Family]:
         upstreams = self._provider.upstreams
-        counts = {name: item.counts for name, item in upstreams.items()}
-        circuits = {name: item.breaker.state for name, item in upstreams.items()}
         alarms = list(self._alarms())
-        rows: dict[str, dict[str, float]] = {
-            "mcp_gateway_requests_total": {name: item.calls for name, item in counts.items()},
-            "mcp_gateway_failures_total": {name: item.failed for name, item in counts.items()},
-            "mcp_gateway_refusals_total": {name: item.refused for name, item in counts.items()},
-            "mcp_gateway_seconds_total": {name: round(item.seconds, 6) for name, item in counts.items()},
-            "mcp_gateway_upstream_up": {name: int(item.failure is None) for name, item in upstreams.items()},
-            "mcp_gateway_upstream_circuit": {name: STATES.index(state) for name, state in circuits.items()},
-            "mcp_gateway_circuit_openings_total": {name: item.breaker.openings for name, item in upstreams.items()},
-            "mcp_gateway_changed_definitions": {name: sum(alarm[0] == name for alarm in alarms) for name in counts},
-        }
-        lines: list[str] = []
-        for metric, values in rows.items():
-            lines.append(f"# TYPE {metric} {'counter' if metric.endswith('_total') else 'gauge'}")
-            lines += [f"{metric}{{upstream={_quoted(name)}}} {value}" for name, value in values.items()]
-        return "\n".join([*lines, ""])
+        changed = {name: sum(alarm[0] == name for alarm in alarms) for name in upstreams}
+        measured = [
+            Family(f"mcp_gateway_{name}", kind, text, merge, _points({key: of(one) for key, one in upstreams.items()}))
+            for name, kind, merge, text, of in _MEASURED
+        ]
+        return [*measured, Family("mcp_gateway_changed_definitions", "gauge", _CHANGED, "highest", _points(changed))]
 
     def _alarms(self) -> dict[tuple[str, str, str], str]:
         """Return what differs from the lock, by server, kind and id."""
@@ -242,19 +266,14 @@ class Gateway:
         settings = self._settings
         if settings.page is not None:
             self._add_page(settings.page)
-        if settings.health is None and settings.metrics is None:
+        if settings.health is None:
             return
 
         async def health(request: Any) -> Any:
             # 200 in any state: a probe must not end a gateway for its servers.
             return responses.JSONResponse(self.health())
 
-        async def metrics(request: Any) -> Any:
-            return responses.PlainTextResponse(self.metrics())
-
-        for path, route in ((settings.health, health), (settings.metrics, metrics)):
-            if path is not None:
-                self.app.custom_route(path, ["GET"])(route)
+        self.app.custom_route(settings.health, ["GET"])(health)
 
     def _add_page(self, path: str) -> None:
         from .page import GatewayPage
@@ -287,6 +306,5 @@ async def _definitions(client: Any, kind: str, settings: UpstreamSettings) -> li
     return [item for item in items if settings.allows(item.name)] if kind == "tools" else items
 
 
-def _quoted(text: str) -> str:
-    escaped = text.replace("\\", "\\\\").replace('"', '\\"').replace("\n", "\\n")
-    return f'"{escaped}"'
+def _points(values: Mapping[str, float]) -> dict[Any, Any]:
+    return {(("upstream", name),): value for name, value in values.items()}

@@ -24,6 +24,7 @@ from pathlib import Path
 from types import FrameType
 from typing import Final
 
+from mcp_products.metrics.process import note_end
 from mcp_runtime.errors import LocalError
 from mcp_runtime.usage.rules import shown
 
@@ -87,7 +88,8 @@ class TemporaryStore:
     def __init__(self, folder: Path) -> None:
         """Use the store in a folder."""
         self.url = f"{_URL}{folder}/{_FILE}"
-        self._folder = folder
+        self.folder = folder
+        self._before_end: Callable[[], None] | None = None
         self._lock = os.open(folder, os.O_RDONLY)
         self._try_lock(exclusive=False)
 
@@ -97,9 +99,11 @@ class TemporaryStore:
         return cls(Path(tempfile.mkdtemp(prefix="mcp-")))
 
     @classmethod
-    def of_worker(cls, url: str) -> TemporaryStore:
-        """Return the store of a worker, which ends with SIGTERM: its server raises it once more when it has ended."""
+    def of_worker(cls, url: str, before_end: Callable[[], None] | None = None) -> TemporaryStore:
+        """Return the store of a worker, which ends with SIGTERM: its server raises it once more when it has ended. Then
+        `before_end` is called."""
         store = cls(Path(url.removeprefix(_URL)).parent)
+        store._before_end = before_end
         signal.signal(signal.SIGTERM, store._on_end)
         return store
 
@@ -110,7 +114,7 @@ class TemporaryStore:
 
     def delete(self) -> None:
         """Delete the folder."""
-        shutil.rmtree(self._folder, ignore_errors=True)
+        shutil.rmtree(self.folder, ignore_errors=True)
 
     def _try_lock(self, exclusive: bool) -> bool:
         """Return False if another process has the folder, or if the file system knows no locks."""
@@ -121,6 +125,8 @@ class TemporaryStore:
         return False
 
     def _on_end(self, number: int, frame: FrameType | None) -> None:
+        if self._before_end is not None:
+            self._before_end()
         self.release()
         signal.signal(number, signal.SIG_DFL)
         signal.raise_signal(number)
@@ -168,7 +174,9 @@ class _Child:
 class Supervisor:
     """The workers of one endpoint. SIGTERM and SIGINT end them; SIGHUP replaces them, one after another."""
 
-    def __init__(self, listener: socket.socket, workers: int, store: str, grace: float) -> None:
+    def __init__(
+        self, listener: socket.socket, workers: int, store: str, grace: float, folder: Path | None = None
+    ) -> None:
         """Create the supervisor.
 
         Args:
@@ -176,11 +184,13 @@ class Supervisor:
             workers: How many workers serve.
             store: The URL of their store.
             grace: Seconds after SIGTERM at which a worker that has not ended is killed.
+            folder: Where workers write what they have measured. Default None: nowhere.
         """
         self._listener = listener
         self._workers = workers
         self._store = store
         self._grace = grace
+        self._folder = folder
         self._children: list[_Child] = []
         self._leaving: list[tuple[_Child, float]] = []  # Workers that end, and when they are killed.
         self._old: list[_Child] = []  # Workers that are still to be replaced.
@@ -237,6 +247,7 @@ class Supervisor:
         for child, until in list(self._leaving):
             if child.process.poll() is not None:
                 self._leaving.remove((child, until))
+                self._note_end(child)
             elif now > until:
                 child.process.kill()
         self._old = [child for child in self._old if child in self._children]
@@ -246,12 +257,21 @@ class Supervisor:
     def _replace(self, child: _Child, code: int) -> None:
         """Start a worker instead of one that has ended by itself."""
         child.line.close()
+        self._note_end(child)
         if not child.is_serving:
             self._failures += 1
             if self._failures >= _MAX_FAILURES:
                 raise WorkerFailedError(f"{self._failures} workers have ended before they served, the last with {code}")
         _log.warning("a worker has ended with the exit code %s; another one starts", code)
         self._children.append(self._start())
+
+    def _note_end(self, child: _Child) -> None:
+        if self._folder is None:
+            return
+        try:
+            note_end(self._folder, child.process.pid)
+        except OSError as error:
+            _log.warning("what a worker that has ended had counted is lost: %s", error)
 
     def _replace_old(self) -> None:
         """Start a new worker; the old one ends when the new one serves."""
@@ -302,6 +322,6 @@ def supervise(
         return Supervisor(listener, workers, store, grace).run(on_serving)
     temporary = TemporaryStore.create()
     try:
-        return Supervisor(listener, workers, temporary.url, grace).run(on_serving)
+        return Supervisor(listener, workers, temporary.url, grace, temporary.folder).run(on_serving)
     finally:
         temporary.delete()

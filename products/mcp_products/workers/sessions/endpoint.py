@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, Final
 from pydantic_core import from_json, to_json
 
 from mcp_products.telemetry import metrics_module
+from mcp_runtime._lazy import LazyModule
 from mcp_runtime.aio import clock as clocks
 from mcp_runtime.aio.shared_work import SharedWork
 from mcp_runtime.aio.tasks import SharedLifespan
@@ -32,6 +33,9 @@ from .worker import Worker
 
 if TYPE_CHECKING:
     from mcp_products.auth.resource_server.protection import ResourceServer
+    from mcp_products.metrics import stores as measures
+else:  # Imported when they are used.
+    measures = LazyModule("mcp_products.metrics.stores")
 
 
 # The keys that encrypt `requestState`: those of all workers, with a new one from time to time.
@@ -178,6 +182,8 @@ class SharedEndpoint:
             await self._queue.open(self._lifespan.state)
         self._refreshing = asyncio.get_running_loop().create_task(self._refresh())
         self.is_open = True
+        if metrics_module() is not None:
+            measures.observe(self.worker)
 
     async def _use_keys(self) -> None:
         keys = await self._keys.read()
@@ -204,6 +210,8 @@ class SharedEndpoint:
             await self._queue.close()
         self._sharing.leave(self.worker.store)
         await self.worker.close()
+        if metrics_module() is not None:
+            measures.forget(self.worker)
 
 
 def share_endpoint(
@@ -220,8 +228,8 @@ def share_endpoint(
     assert isinstance(origin, ServerCore), "a service has a server"
     if opened is None:
         return None
-    if (metrics := metrics_module()) is not None:
-        opened = metrics.MeteredStore(opened)
+    if metrics_module() is not None:
+        opened = measures.MeteredStore(opened)
     queue = None if origin.parts.tasks is None else origin.parts.tasks.open_queue(store)
     endpoint = SharedEndpoint(opened, ServerSharing(origin), origin.name, queue)
     if auth is not None and hasattr(auth, "share"):  # Users may have written their own.

@@ -7,13 +7,20 @@ import logging
 import secrets
 from collections.abc import Awaitable, Callable, Collection
 from dataclasses import dataclass
-from typing import Any, Final, NamedTuple, TypeVar
+from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeVar
 
 from pydantic_core import from_json, to_json
 
+from mcp_products.telemetry import metrics_module
+from mcp_runtime._lazy import LazyModule
 from mcp_runtime.aio import clock
 
 from ..stores.retries import RetryingStore
+
+if TYPE_CHECKING:
+    from mcp_products.metrics import stores as measures
+else:  # Imported when they are used.
+    measures = LazyModule("mcp_products.metrics.stores")
 
 _ResultT = TypeVar("_ResultT")
 
@@ -62,6 +69,10 @@ class Outbox:
         for token, sent in list(self._sent.items()):
             if sent.number and sent.sent_at <= old and (streams is None or sent.stream in streams):
                 sent.number = await self._store.append(sent.stream, [sent.message], sent.ttl, None, token)
+
+    def count(self, but: str) -> int:
+        """Return how many messages nobody has settled, without those of one stream."""
+        return sum(sent.stream != but for sent in list(self._sent.values()))
 
     def streams(self) -> set[str]:
         """Return the streams with messages that nobody has settled."""
@@ -280,6 +291,11 @@ class Mailbox:
         self.sent = Outbox(store)
 
     @property
+    def undelivered(self) -> int:
+        """Messages to single workers that they have not read yet."""
+        return self.sent.count(self._all)
+
+    @property
     def read_number(self) -> int:
         """The number up to which the messages to this worker alone were read."""
         return self._last[self._own]
@@ -339,6 +355,8 @@ class Mailbox:
                 late.append(stream)
             elif lost := self.sent.forget(MAIL_SECONDS, stream):
                 _log.warning("%d messages to a worker that has ended were not read", lost)
+                if metrics_module() is not None:
+                    measures.count_lost_messages(lost)
         await self.sent.append_again(_LATE_SECONDS, late)
         self.sent.forget(_ALL_SECONDS, self._all)
 

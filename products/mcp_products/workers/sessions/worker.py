@@ -14,12 +14,13 @@ import secrets
 from collections import Counter
 from collections.abc import Awaitable, Callable, Coroutine, Iterable, Sequence
 from functools import partial
-from typing import Any, Final, Protocol, TypeVar
+from typing import TYPE_CHECKING, Any, Final, Protocol, TypeVar
 from weakref import WeakSet
 
 from pydantic_core import from_json, to_json
 
 from mcp_products.telemetry import metrics_module
+from mcp_runtime._lazy import LazyModule
 from mcp_runtime.aio import clock
 from mcp_runtime.protocol import jsonrpc
 from mcp_runtime.protocol.jsonrpc import INTERNAL_ERROR, Id
@@ -28,6 +29,11 @@ from mcp_runtime.stores import NumberedEntry, Store, StoreClosedError, StoreUnav
 
 from ..stores.retries import RetryingStore, retry
 from .mail import LifeSigns, Mailbox
+
+if TYPE_CHECKING:
+    from mcp_products.metrics import stores as measures
+else:  # Imported when they are used.
+    measures = LazyModule("mcp_products.metrics.stores")
 
 _log: Final = logging.getLogger("mcp_runtime.workers.sessions.worker")
 
@@ -247,6 +253,16 @@ class Worker:
         """The epoch of the store: another one after each loss, the same for all workers."""
         return self._life.epoch
 
+    @property
+    def undelivered(self) -> int:
+        """Messages to other workers that they have not read yet."""
+        return self._mail.undelivered
+
+    @property
+    def store_lag(self) -> float:
+        """Seconds since the store has last answered."""
+        return max(self._life.paused_seconds, 0.0)
+
     # ---- signs of life -----------------------------------------------------------------------------------------------
 
     async def is_alive(self, worker: str) -> bool:
@@ -342,8 +358,8 @@ class Worker:
             "are lost because no client had read them: %s",
             lost or "none",
         )
-        if (metrics := metrics_module()) is not None:
-            metrics.count_loss()
+        if metrics_module() is not None:
+            measures.count_loss()
 
     async def _restore(self) -> None:
         """Store again what this worker knows. It is repeated when the store could not be reached."""

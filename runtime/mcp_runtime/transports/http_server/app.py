@@ -361,7 +361,7 @@ class MCPASGIApp:
         head, message, send = post.head, post.message, post.send
         kind = head.kind or classify(head, message, self._revisions)
         if type(message) is MalformedMessage and message.is_too_large:
-            kind = HTTPError(413, message.message)
+            kind = HTTPError(413, message.message, limit="max_parts")
         if self._closing:
             kind = HTTPError(503, "the server is shutting down", INTERNAL_ERROR, retry_after=1)
         if kind is _SESSION:

@@ -40,7 +40,10 @@ class IncomingPost:
 
 
 _NO_RESPONSE: Final = (None, 0)
-_SHUTTING_DOWN: Final = HTTPError(503, "the server is shutting down", INTERNAL_ERROR)
+SHUTTING_DOWN: Final = HTTPError(503, "the server is shutting down", INTERNAL_ERROR)
+TOO_MANY: Final = HTTPError(
+    503, "too many requests of this client run: wait for results first", INTERNAL_ERROR, None, False, 1, "requests"
+)
 _KEEP_ALIVE: Final = KeepAliveTimer()
 
 
@@ -234,7 +237,7 @@ class StatelessResponder(PostResponder):
         """Send the response as one body."""
         response, code = self.response, self.code
         if response is None:
-            return send_error(post.send, _SHUTTING_DOWN, id_of(post.message))
+            return send_error(post.send, SHUTTING_DOWN, id_of(post.message))
         if not code:
             return respond(post.send, 200, response)
         if challenge := self.auth.challenge_headers:

@@ -273,7 +273,7 @@ class SessionDirectory(Protocol):
         ...
 
 
-_TOO_MANY: Final = HTTPError(503, "there are too many sessions", INTERNAL_ERROR, retry_after=2)
+_TOO_MANY: Final = HTTPError(503, "there are too many sessions", INTERNAL_ERROR, retry_after=2, limit="max_sessions")
 
 
 class LocalSessions:

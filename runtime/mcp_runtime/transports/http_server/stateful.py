@@ -14,21 +14,19 @@ from ...http.asgi import Receive, RefusedRequestError, Send, disconnection, id_o
 from ...http.clients import ClientCounts, ClientKey, address_of
 from ...http.headers import PROTOCOL_VERSION, SESSION_ID, Headers, HTTPError, Raw
 from ...http.server_rules import resume_position, retry_headers, status_of
-from ...protocol.jsonrpc import INTERNAL_ERROR, Message, RequestMessage
+from ...protocol.jsonrpc import Message, RequestMessage
 from ...protocol.lifecycle import Phase
+from ...session.instruments import instruments
 from ...session.interfaces import RequestAuth, Service
 from ...session.session import Session
 from .events import InMemoryEventStore
-from .responses import IncomingPost, PostResponder, SessionResponder
+from .responses import TOO_MANY, IncomingPost, PostResponder, SessionResponder
 from .sessions import HTTPSession, SessionDirectory, SessionFactory
 from .streams import KeepAliveTimer, SSEStream, send_empty_stream, send_stream
 
 _SESSION: Final = SESSION_ID.encode()
 _MAX_RUNNING: Final = 4096  # Requests of one user that wait for their results at the same time, in all sessions.
 _MAX_RUNNING_OF_ADDRESS: Final = 16_384  # The same of one address without a user.
-_TOO_MANY: Final = HTTPError(
-    503, "too many requests of this client run: wait for results first", INTERNAL_ERROR, retry_after=1
-)
 _UNKNOWN_SESSION: Final = HTTPError(404, "there is no such session")
 _NO_STREAM: Final = HTTPError(400, "there is no such stream any more")
 
@@ -157,7 +155,7 @@ class StatefulHandler(PostHandler):
             raise RefusedRequestError(_UNKNOWN_SESSION)
         if self._counts.total >= _MAX_RUNNING and isinstance(message, (RequestMessage, list)):
             if self._counts.is_full(http_session.client):
-                raise RefusedRequestError(_TOO_MANY)
+                raise RefusedRequestError(TOO_MANY)
         if not isinstance(message, RequestMessage):
             rest = await self._directory.forward(http_session, message)
             if rest is None:
@@ -182,6 +180,8 @@ class StatefulHandler(PostHandler):
             refusal = HTTPError(403, str(error), error.code, error.data)
             raise RefusedRequestError(refusal, tuple(auth.challenge_headers)) from None
         after = await self._directory.claim(http_session, stream, position)
+        if position is not None:
+            instruments().counted("resumed", {})
         # No await until the connection is attached: the next one would be replaced by this one.
         await self._send(stream, http_session, after, auth, receive, send)
 

@@ -27,13 +27,13 @@ from ...http.headers import (
     parameter_headers,
 )
 from ...protocol.connection import Connection, Event, MessageRejected, NotificationReceived, RequestReceived
-from ...protocol.jsonrpc import INTERNAL_ERROR, INVALID_REQUEST, RequestMessage
+from ...protocol.jsonrpc import INVALID_REQUEST, RequestMessage
 from ...protocol.models import is_list, is_object
 from ...protocol.result_types import FollowedPages
 from ...protocol.revision import META, Request, Stateless
 from ...session.interfaces import UNAUTHENTICATED, Dispatcher, Service
 from ...session.session import run_notification_handler, run_request_handler
-from .responses import IncomingPost, StatelessResponder
+from .responses import SHUTTING_DOWN, TOO_MANY, IncomingPost, StatelessResponder
 from .streams import KeepAliveTimer
 
 _log: Final = logging.getLogger(__name__)
@@ -46,10 +46,6 @@ _CANCEL_SECONDS: Final = 0.4  # Seconds for cancelled handlers to end.
 _MAX_PAGES: Final = 100  # Pages of the list of tools.
 _MAX_RUNNING: Final = 1024  # Requests of one user that run at the same time, as in one session.
 _MAX_RUNNING_OF_ADDRESS: Final = 8192  # The same of one address without a user.
-_SHUTTING_DOWN: Final = HTTPError(503, "the server is shutting down", INTERNAL_ERROR)
-_TOO_MANY: Final = HTTPError(
-    503, "too many requests of this client run: wait for results first", INTERNAL_ERROR, retry_after=1
-)
 
 HeaderPaths = Mapping[str, tuple[str, ...]]
 
@@ -98,7 +94,7 @@ class StatelessHandler:
                 try:
                     await self._load_tool_headers(dispatcher)
                 except ConnectionClosedError:
-                    return await send_error(post.send, _SHUTTING_DOWN, message.id)
+                    return await send_error(post.send, SHUTTING_DOWN, message.id)
             if self._paths and (error := self._check_parameter_headers(post.head.headers, message.params)) is not None:
                 return await send_error(post.send, error, message.id)
         event = self._connection.receive_message(message)
@@ -106,7 +102,7 @@ class StatelessHandler:
         if not isinstance(event, RequestReceived):
             return await self._handle_notification(event, responder, post)
         if len(self._waiting) >= _MAX_RUNNING and self._counts.is_full(responder.client_key()):
-            return await send_error(post.send, _TOO_MANY, event.id)
+            return await send_error(post.send, TOO_MANY, event.id)
         CALLER.set(responder.client_key)
         responder.parks = event.row is self._listen_row
         if not post.head.accepts_json:

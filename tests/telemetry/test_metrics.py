@@ -47,8 +47,8 @@ CACHED = (
     timed_operations._histogram,
     endpoint_gauges._create_counters,
     happenings._counter,
-    measured_stores._counter,
-    measured_stores._create_gauges,
+    measured_stores.counter,
+    measured_stores.create_gauges,
 )
 METHODS_OF_STORES = [name for name in vars(Store) if not name.startswith("_")]
 
@@ -86,7 +86,7 @@ def metrics(monkeypatch: pytest.MonkeyPatch) -> Iterator[Metrics]:
     measured = Metrics()
     monkeypatch.setattr(_internal, "_METER_PROVIDER", measured.provider)
     monkeypatch.setattr(timed_operations, "_names", set())
-    monkeypatch.setattr(measured_stores, "_workers", WeakSet())
+    monkeypatch.setattr(measured_stores, "observed_workers", WeakSet())
     for cached in CACHED:
         cached.cache_clear()
     yield measured

@@ -44,7 +44,9 @@ class Histogram:
     def add(self, other: Histogram) -> None:
         """Add the measurements of another process. Those with other bounds are counted as one bucket."""
         if self.bounds != other.bounds:
-            self.bounds, self.counts, self.exemplars = [], [sum(self.counts)], {}
+            self.bounds = []
+            self.counts = [sum(self.counts)]
+            self.exemplars = {}
             other = Histogram([], [sum(other.counts)], other.sum)
         self.counts = [ours + theirs for ours, theirs in zip(self.counts, other.counts, strict=True)]
         self.sum += other.sum

@@ -117,32 +117,33 @@ class ObservedWorker(Protocol):
         ...
 
 
-_workers: Final[WeakSet[ObservedWorker]] = WeakSet()
+observed_workers: Final[WeakSet[ObservedWorker]] = WeakSet()
 
 
 def observe(worker: ObservedWorker) -> None:
     """Measure a worker until `forget`."""
-    _workers.add(worker)
-    _create_gauges()
+    observed_workers.add(worker)
+    create_gauges()
 
 
 def forget(worker: ObservedWorker) -> None:
     """Measure a worker no more: it has ended."""
-    _workers.discard(worker)
+    observed_workers.discard(worker)
 
 
 @cache
-def _create_gauges() -> None:
+def create_gauges() -> None:
+    """Create the instruments that are read when somebody asks for the metrics."""
     meter = get_meter(NAME)
     meter.create_observable_up_down_counter(
         f"{NAME}.messages.undelivered",
-        [lambda _: [Observation(sum(worker.undelivered for worker in list(_workers)))]],
+        [lambda _: [Observation(sum(worker.undelivered for worker in list(observed_workers)))]],
         unit="{message}",
         description="Messages to other workers that they have not read yet.",
     )
     meter.create_observable_gauge(
         f"{NAME}.store.lag",
-        [lambda _: [Observation(max((worker.store_lag for worker in list(_workers)), default=0.0))]],
+        [lambda _: [Observation(max((worker.store_lag for worker in list(observed_workers)), default=0.0))]],
         unit="s",
         description="Seconds since the store of the workers has last answered this process.",
     )
@@ -150,14 +151,15 @@ def _create_gauges() -> None:
 
 def count_loss() -> None:
     """Count a loss that this process has noticed."""
-    _counter("store.losses", "{loss}", "Losses of the past of the store that the process has noticed.").add(1)
+    counter("store.losses", "{loss}", "Losses of the past of the store that the process has noticed.").add(1)
 
 
 def count_lost_messages(count: int) -> None:
     """Count messages that their worker has not read, because it has ended."""
-    _counter("messages.lost", "{message}", "Messages to other workers that have ended without reading them.").add(count)
+    counter("messages.lost", "{message}", "Messages to other workers that have ended without reading them.").add(count)
 
 
 @cache
-def _counter(name: str, unit: str, description: str) -> Counter:
+def counter(name: str, unit: str, description: str) -> Counter:
+    """Return the counter of a name."""
     return get_meter(NAME).create_counter(f"{NAME}.{name}", unit=unit, description=description)

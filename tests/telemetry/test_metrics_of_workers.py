@@ -67,7 +67,7 @@ def test_families_of_processes_are_added_and_both_formats_are_read_by_the_parser
 
 def test_histograms_with_other_buckets_keep_their_counts() -> None:
     other = Histogram([5.0], [3, 1], 9.0)
-    (family, *_) = merged(
+    family, *_ = merged(
         [("1", families(histogram(1.0))[-1:]), ("2", [Family("seconds", "histogram", "", "sum", {(): other})])]
     )
     assert values(text_of([family]), "seconds_count") == {(): 7.0}

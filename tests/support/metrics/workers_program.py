@@ -1,4 +1,7 @@
-"""A server with a route for Prometheus, for tests: `python workers_program.py WORKERS STORE`, with default for none. It writes its URL."""
+"""A server with a route for Prometheus, for tests: `python workers_program.py WORKERS STORE`. It writes its URL.
+
+STORE is `default` for none.
+"""
 
 from __future__ import annotations
 

@@ -57,11 +57,11 @@ VIEWS = "products/mcp_products/views"
 # Roles by claim took a file and 120 lines of products.
 # A gateway in production, with circuit breakers, shared connections and --check, took 350 lines and three files.
 # The route for the metrics of all processes took 20 lines of hosting, workers and the gateway.
-# metrics has one: the sum of all processes and its text, which only an extra installs.
+# metrics has one: the sum of all processes, its text and `top`, which only an extra installs.
 METRICS = "products/mcp_products/metrics"
 OWN_ROWS = (METRICS, CODE_MODE, LINT, CARDS, MIGRATE, COMPAT, TENANTS, VIEWS)
 MAX_FILES = {
-    METRICS: 7,
+    METRICS: 8,
     TENANTS: 9,
     VIEWS: 3,
     CODE_MODE: 7,
@@ -74,7 +74,7 @@ MAX_FILES = {
     MIGRATE: 13,
 }
 MAX_CODE_LINES = {
-    METRICS: 450,
+    METRICS: 700,
     TENANTS: 900,
     VIEWS: 100,
     CODE_MODE: 600,

@@ -14,7 +14,7 @@ SECTIONS: Final = {
     "Check": ("lint", "config", "discover"),
     "Move": ("migrate",),
     "Ship": ("pack", "publish", "install", "uninstall"),
-    "Connect": ("bridge", "gateway"),
+    "Connect": ("bridge", "gateway", "top"),
 }
 COMMANDS: Final = {
     "create": ".apps.create:create",
@@ -33,6 +33,7 @@ COMMANDS: Final = {
     "uninstall": ".apps.hosts:uninstall",
     "bridge": ".apps.relays:bridge",
     "gateway": ".apps.relays:gateway",
+    "top": ".apps.relays:top",
 }
 _NOTES: Final = (
     "SERVER is server.py, server.py:name, package.module, a URL, mcp.json:NAME (a host's configuration),",

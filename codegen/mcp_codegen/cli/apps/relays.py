@@ -1,4 +1,4 @@
-"""The commands `bridge` and `gateway`, for which this process becomes a relay between clients and servers."""
+"""The commands `bridge` and `gateway`, for which this process becomes a relay, and `top`, which shows what one does."""
 
 from __future__ import annotations
 
@@ -89,3 +89,26 @@ def gateway(file: Path, **settings: str | int | bool | tuple[str, ...] | None) -
     mcp-generated gateway gateway.toml --lock
     """
     replace_process((*_GATEWAY, *option_words(settings), "--", str(file)), dict(os.environ))
+
+
+# The command `top`: this process shows what runs at a server.
+
+_TOP: Final = (sys.executable, "-P", "-m", "mcp_products.metrics.top")
+
+
+@click.command("top", short_help="Show what runs at a server or a gateway, by its metrics.")
+@click.argument("url")
+@click.option("--once", is_flag=True, help="Print one table, and exit.")
+@click.option("--interval", type=click.FloatRange(min=0.1), help="Seconds between two looks. Default: 2.")
+@report_errors
+def top(url: str, **settings: bool | float | None) -> None:
+    """Show what runs at a server or a gateway until Ctrl-C: calls, sessions, streams, errors, upstreams.
+
+    The server needs a route for metrics: run("http", metrics_path="/metrics"), or metrics = "/metrics" in the file of a
+    gateway. URL is that of the endpoint, of the host, or of the metrics.
+
+    \b
+    mcp-generated top http://127.0.0.1:8000
+    mcp-generated top http://127.0.0.1:8000 --once
+    """
+    replace_process((*_TOP, *option_words(settings), "--", url), dict(os.environ))

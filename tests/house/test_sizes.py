@@ -59,7 +59,9 @@ VIEWS = "products/mcp_products/views"
 # The route for the metrics of all processes took 20 lines of hosting, workers and the gateway.
 # metrics has one: the sum of all processes, its text and `top`, which only an extra installs.
 METRICS = "products/mcp_products/metrics"
-OWN_ROWS = (METRICS, CODE_MODE, LINT, CARDS, MIGRATE, COMPAT, TENANTS, VIEWS)
+# The table of identity providers has a row: it grows with vendors. What it asks of verifiers and clients took 20 lines.
+PROVIDERS = "products/mcp_products/auth/providers"
+OWN_ROWS = (METRICS, PROVIDERS, CODE_MODE, LINT, CARDS, MIGRATE, COMPAT, TENANTS, VIEWS)
 MAX_FILES = {
     METRICS: 8,
     TENANTS: 9,
@@ -72,6 +74,7 @@ MAX_FILES = {
     COMPAT: 41,
     "codegen": 132,
     MIGRATE: 13,
+    PROVIDERS: 3,
 }
 MAX_CODE_LINES = {
     METRICS: 700,
@@ -79,12 +82,13 @@ MAX_CODE_LINES = {
     VIEWS: 100,
     CODE_MODE: 600,
     "runtime": 12_000,
-    "products": 37_570,
+    "products": 37_590,
     LINT: 2_550,
     CARDS: 300,
     COMPAT: 5_455,
     "codegen": 18_700,
     MIGRATE: 1_900,
+    PROVIDERS: 230,
 }
 FREE_FILES = 15  # A limit is at most so many above what is there.
 FREE_CODE_LINES = 750

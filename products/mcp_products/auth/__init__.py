@@ -42,6 +42,7 @@ if TYPE_CHECKING:
     from .client.storage import TokenStorage as TokenStorage
     from .discovery import DiscoveryMethod as DiscoveryMethod
     from .http import URLPolicy as URLPolicy
+    from .providers.provider import IdentityProvider as IdentityProvider
     from .resource_server.dpop import DPoPVerifier as DPoPVerifier
     from .resource_server.dpop import InMemoryReplayCache as InMemoryReplayCache
     from .resource_server.dpop import ReplayCache as ReplayCache
@@ -67,6 +68,7 @@ __all__ = [
     "HTTPRequest",
     "HTTPResponse",
     "IdentityAssertion",
+    "IdentityProvider",
     "InMemoryReplayCache",
     "InMemoryTokenStorage",
     "IntrospectionVerifier",
@@ -126,6 +128,7 @@ _MODULES = {
     "StoredCredentials": "client.storage",
     "TokenStorage": "client.storage",
     "DiscoveryMethod": "discovery",
+    "IdentityProvider": "providers.provider",
     "DPoPVerifier": "resource_server.dpop",
     "InMemoryReplayCache": "resource_server.dpop",
     "ReplayCache": "resource_server.dpop",

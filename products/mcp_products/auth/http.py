@@ -198,9 +198,9 @@ class AuthHTTPClient:
             found.append(f"{redact_url(url)}: {what}")
         return None, "; ".join(found)
 
-    async def post_json(self, url: str, body: object) -> AuthResponse:
+    async def post_json(self, url: str, body: object, headers: Mapping[str, str] | None = None) -> AuthResponse:
         """Send a POST request with a JSON body. Raises as `get` does."""
-        return await self._send("POST", url, {"content-type": "application/json"}, json.dumps(body))
+        return await self._send("POST", url, {"content-type": "application/json", **(headers or {})}, json.dumps(body))
 
     async def post_form(self, url: str, form: Mapping[str, str], headers: Mapping[str, str]) -> AuthResponse:
         """Send a POST request with a form as its body. Raises as `get` does."""

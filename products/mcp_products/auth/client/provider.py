@@ -52,6 +52,7 @@ class OAuthClientProvider(httpx2.Auth):
         dpop: bool = False,
         resource_indicator: bool = True,
         tls: ssl.SSLContext | None = None,
+        pkce: Sequence[str] = (),
     ) -> None:
         """Create the client of one MCP server. Raises AuthorizationError if the URL policy forbids its URL.
 
@@ -70,6 +71,8 @@ class OAuthClientProvider(httpx2.Auth):
                 (https://www.rfc-editor.org/rfc/rfc8707). Its tokens must then be for this server only, and `issuers`
                 must name it: else an MCP server could get a token that others accept. Default True.
             tls: Certificates that authorization servers may have. Default: the system's certificate authorities.
+            pkce: Issuer identifiers of authorization servers that support PKCE with S256 although their metadata does
+                not say so, as their documentation says. Default: none; without PKCE nobody can log in.
         """
         if not resource_indicator and not issuers:
             raise LocalError(
@@ -86,6 +89,7 @@ class OAuthClientProvider(httpx2.Auth):
         self._storage = storage or InMemoryTokenStorage()
         self._http = AuthHTTPClient(policy, tls)
         self._discovery = AuthorizationServerDiscovery(self._http, server, discovery, issuers, aliases or {})
+        self._pkce = tuple(pkce)
         self._negotiated: NegotiatedRevision | None = None
         self._dpop = DPoPProver() if dpop else None
         self._metadata_url: str | None = None
@@ -189,6 +193,8 @@ class OAuthClientProvider(httpx2.Auth):
                 self._metadata_url, self._negotiated, has_resource_metadata=self._has_resource_metadata
             )
             self._has_resource_metadata = self._has_resource_metadata or resource is not None
+            if any(is_same_issuer(issuer.issuer, name) for name in self._pkce) and not issuer.code_challenge_methods:
+                issuer = replace(issuer, code_challenge_methods=("S256",))
             if stored is not None and not is_same_issuer(stored.issuer, issuer.issuer):
                 self._check_issuer_changed()
                 stored = old = None

@@ -135,7 +135,8 @@ def check_challenge_method(issuer: AuthorizationServerMetadata) -> None:
     """Raise AuthorizationError unless the authorization server advertises PKCE with S256."""
     if "S256" not in issuer.code_challenge_methods:
         raise AuthorizationError(
-            f"{issuer.issuer} does not advertise PKCE with S256 in its metadata, which is required"
+            f"{issuer.issuer} does not advertise PKCE with S256 in its metadata, which is required; if its"
+            f" documentation says that it supports it, write pkce=[{issuer.issuer!r}]"
         )
 
 

@@ -152,12 +152,14 @@ class ClaimRequirements:
         audiences: Accepted values of `aud`; None if it is not checked.
         leeway: Seconds by which clocks may differ.
         require_all: True if `exp` and the checked `iss` must be present. Default True.
+        audience_claim: The claim that has the audience. Default `aud`.
     """
 
     issuer: str | None
     audiences: frozenset[str] | None
     leeway: float
     require_all: bool = True
+    audience_claim: str = "aud"
 
 
 def read_user(claims: Mapping[str, Any], required: ClaimRequirements, now: float, token: str) -> AuthenticatedUser:
@@ -166,7 +168,9 @@ def read_user(claims: Mapping[str, Any], required: ClaimRequirements, now: float
     is_other = not isinstance(issuer, str) or not is_same_issuer(issuer, required.issuer or "")
     if required.issuer is not None and is_other and (required.require_all or issuer is not None):
         raise InvalidClaimsError("the token has another issuer")
-    if required.audiences is not None and not required.audiences & _strings(claims, "aud", split=False):
+    if required.audiences is not None and not required.audiences & _strings(
+        claims, required.audience_claim, split=False
+    ):
         raise InvalidClaimsError("the token is for another audience")
     _check_times(claims, required, now)
     subject, client_id = _string(claims, "sub"), _string(claims, "client_id") or _string(claims, "azp")
@@ -264,6 +268,7 @@ class JWTVerifier:
         issuer: str,
         *,
         audience: str | Sequence[str],
+        audience_claim: str = "aud",
         jwks_uri: str | None = None,
         algorithms: Sequence[str] = _ALGORITHMS,
         leeway: float = 30.0,
@@ -275,6 +280,8 @@ class JWTVerifier:
         Args:
             issuer: Issuer identifier of the authorization server.
             audience: Accepted audiences: the URL of the resource, or several names of it.
+            audience_claim: The claim that has the audience. Default `aud`. With `client_id`, for issuers whose tokens
+                have no `aud`, the audience is the client whose tokens are for this resource only.
             jwks_uri: URL of the key set. Default: the `jwks_uri` in the metadata of the issuer.
             algorithms: Accepted signature algorithms, all asymmetric. Default: RS256, PS256, ES256, ES384, EdDSA and
                 Ed25519.
@@ -289,7 +296,7 @@ class JWTVerifier:
                 f"{', '.join(_KEY_TYPES)}"
             )
         self._algorithms = frozenset(algorithms)
-        self._required = ClaimRequirements(issuer, _audiences(audience), leeway)
+        self._required = ClaimRequirements(issuer, _audiences(audience), leeway, audience_claim=audience_claim)
         self._clock = clock or clocks.wall
         self._cache = _TokenCache(_MAX_CACHE_SECONDS, leeway, self._clock)
         self._keys = JWKSClient(issuer, jwks_uri, AuthHTTPClient(policy or _policy(issuer, jwks_uri)), self._clock)
@@ -388,7 +395,7 @@ class IntrospectionVerifier:
         if cached is not None:
             return cached[0]
         try:
-            claims = await self._requests.run(sha256(token.encode()).digest(), partial(self._introspect, token))
+            claims = await self._requests.run(sha256(token.encode()).digest(), partial(self.introspect, token))
         except TimeoutError:
             reason = f"the introspection endpoint did not respond within {_INTROSPECTION_SECONDS:g} seconds"
             raise AuthorizationError(reason) from None
@@ -400,7 +407,11 @@ class IntrospectionVerifier:
         self._cache.put(token, user)
         return user
 
-    async def _introspect(self, token: str) -> Mapping[str, Any] | None:
+    async def introspect(self, token: str) -> Mapping[str, Any] | None:
+        """Return the claims of a token, None if it is not active. Raises AuthorizationError if the server cannot say.
+
+        Override it for servers that say it in another form than that of RFC 7662.
+        """
         form = {"token": token, "token_type_hint": "access_token"}
         response = await self._http.post_form(self._url, form, self._headers)
         if response.status != 200 or not is_object(response.body):

@@ -10,16 +10,17 @@ import logging
 import os
 import sys
 from collections.abc import Awaitable, Mapping, Sequence
+from contextvars import ContextVar
 from functools import cache, partial
 from typing import TYPE_CHECKING, Any, Final
 
 from mcp_runtime._lazy import LazyModule, load
 from mcp_runtime.errors import LocalError
-from mcp_runtime.protocol.connection import NotificationReceived, RequestReceived, request_meta
+from mcp_runtime.protocol.connection import Connection, NotificationReceived, RequestReceived, request_meta
 from mcp_runtime.protocol.models import is_object
 from mcp_runtime.protocol.revision import Request
 from mcp_runtime.session.instruments import OPENTELEMETRY, Handle, SendRequest
-from mcp_runtime.session.interfaces import Channel, Dispatcher
+from mcp_runtime.session.interfaces import Channel, Dispatcher, channel_of_connection
 
 from .call_log import LoggedDispatcher
 from .client_calls import ClientObserver
@@ -36,6 +37,7 @@ _TRACE: Final = f"{OPENTELEMETRY}.trace"
 _CHOSEN: Final = "OTEL_PYTHON_TRACER_PROVIDER"  # The provider by the environment, which OpenTelemetry loads.
 _KEYS: Final = ("traceparent", "tracestate", "baggage")
 _NO_PROVIDER: Final = "_ProxyMeterProvider"  # What OpenTelemetry has until the application sets another one.
+_converted: Final[ContextVar[Connection | None]] = ContextVar("_converted", default=None)
 _MAX_VALUE_LENGTH: Final = 8192  # Characters of one value, the limit of W3C Baggage.
 
 
@@ -135,11 +137,30 @@ def around_request(row: Request[Any], params: Any, channel: Channel, send: SendR
     """Return a function that sends a request in a span of its own, whose trace its params have, and measures it."""
     if (metrics := metrics_module()) is not None:
         send = metrics.timed(row.method, params, channel, send)
-    if not is_recorded():
+    wire = channel_of_connection(channel).connection
+    if not is_recorded() or (channel.connection is wire and _converted.get() is wire):
         return send
 
-    attributes = {"mcp.protocol.version": channel.connection.revision.id}
+    attributes = {"mcp.protocol.version": wire.revision.id}
+    if channel.connection is not wire:
+        send = partial(_send_converted, wire, send)
     return partial(spans.traced, "client", row.method, params, attributes, send)
+
+
+async def _send_converted(wire: Connection, send: SendRequest) -> Any:
+    """Send a request that is converted for the version of a connection, where it is sent with the span that it has."""
+    token = _converted.set(wire)
+    try:
+        return await send()
+    finally:
+        _converted.reset(token)
+
+
+async def relayed(method: str, params: Any, revision: str, send: SendRequest) -> Any:
+    """Send a request of a client on to a server, in a span of its own: the server's is below it."""
+    if not is_recorded():
+        return await send()
+    return await spans.traced("client", method, params, {"mcp.protocol.version": revision}, send)
 
 
 async def handle_in_trace(handle: Handle, channel: Channel, message: RequestReceived | NotificationReceived) -> Any:
@@ -151,10 +172,7 @@ async def handle_in_trace(handle: Handle, channel: Channel, message: RequestRece
     def handle_in_span() -> Awaitable[Any]:
         return spans.traced("server", method, message.params, attributes, lambda: handle(channel, message))
 
-    meta = request_meta(message)
-    carrier = {
-        key: value for key in _KEYS if isinstance(value := meta.get(key), str) and len(value) <= _MAX_VALUE_LENGTH
-    }
+    carrier = _carrier(request_meta(message)) or _carrier_of_headers(channel.scope)
     if not carrier:
         return await handle_in_span()
     from opentelemetry.context import attach, detach, get_current
@@ -167,6 +185,22 @@ async def handle_in_trace(handle: Handle, channel: Channel, message: RequestRece
         return await handle_in_span()
     finally:
         detach(token)
+
+
+def _carrier(found: Mapping[str, Any]) -> dict[str, str]:
+    return {key: value for key in _KEYS if isinstance(value := found.get(key), str) and len(value) <= _MAX_VALUE_LENGTH}
+
+
+def _carrier_of_headers(scope: Mapping[str, Any] | None) -> dict[str, str]:
+    """Return the trace in the headers of an HTTP request, which a proxy may have begun. If the current span is in that
+    trace already, such as that of an ASGI middleware, it is kept."""
+    names = {key.encode(): key for key in _KEYS}
+    headers = [] if scope is None else scope["headers"]
+    carrier = _carrier({names[name]: value.decode("latin-1") for name, value in headers if name in names})
+    if "traceparent" not in carrier or not is_recorded():
+        return {}
+    current = sys.modules[_TRACE].get_current_span().get_span_context()
+    return {} if f"{current.trace_id:032x}" in carrier["traceparent"] else carrier
 
 
 @cache

@@ -8,6 +8,7 @@ from typing import Any, Final
 
 from pydantic import ValidationError
 
+from mcp_products.telemetry import relayed, trace_meta
 from mcp_runtime.bindings.client import BaseClient
 from mcp_runtime.endpoint.checks import is_within_resource
 from mcp_runtime.endpoint.requests import send_request
@@ -65,10 +66,17 @@ class RelayedTarget:
             own |= {} if level is None else {LOG_LEVEL: level}
         else:
             await connection.level.use(level)
-        sent = {**fields, "_meta": own} if own else {key: value for key, value in fields.items() if key != "_meta"}
         provided = {"client_capabilities": upstream.client_capabilities}
-        converted = translation.params(FROM_CLIENT, row.method, sent, provided)
-        result = translation.result(FROM_CLIENT, row.method, await connection.send(call, converted))
+
+        async def send() -> Any:
+            meta = own | trace_meta()  # The server's span is below that of this request, not beside it.
+            sent = (
+                {**fields, "_meta": meta} if meta else {key: value for key, value in fields.items() if key != "_meta"}
+            )
+            return await connection.send(call, translation.params(FROM_CLIENT, row.method, sent, provided))
+
+        sent = await relayed(row.method, fields, translation.up.id, send)
+        result = translation.result(FROM_CLIENT, row.method, sent)
         try:
             return self._reader.read_result(row, result, fields)
         except ValidationError as error:
@@ -112,7 +120,9 @@ class ConnectedTarget:
             return empty_result(row, self._name)
         fields: dict[str, Any] = params.model_dump()
         meta: dict[str, Any] = fields.get("_meta") or {}
-        fields["_meta"] = {name: value for name, value in meta.items() if not name.startswith(_OWN_META)}
+        current = trace_meta()  # The client adds it, with its own span.
+        kept = {name: value for name, value in meta.items() if not name.startswith(_OWN_META)}
+        fields["_meta"] = {name: value for name, value in kept.items() if name not in current}
 
         async def on_progress(progress: Progress) -> None:
             await call.ctx.progress(progress.progress, progress.total, progress.message)

@@ -1,8 +1,9 @@
 """The declarations of types, written by datamodel-code-generator: how each annotation is written, and its forward
 references.
 
-A declaration depends on its definition and on those that it refers to. Revisions and extensions have most of both in
-common, so each declaration is written once in a process.
+A declaration depends on its definition, on aliases that it refers to, and on the types among which a tag chooses. It
+depends on nothing else of other types than their names. Revisions and extensions have most of this in common, so each
+declaration is written once in a process.
 """
 
 from __future__ import annotations
@@ -41,6 +42,7 @@ class _Masked:
     options: Schema
     input: str
     references: frozenset[str]
+    tagged: frozenset[str]
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,7 +81,7 @@ class _Masks:
         common = [_VERSION, tree_digest(self._folder)]
         self.digests = {
             name: digest(
-                [*common, name, self[name].input, *(self[other].input for other in sorted(self[name].references))]
+                [*common, name, self[name].input, *(self[other].input for other in sorted(self._read(name)))]
             )
             for name in declared
         }
@@ -91,13 +93,17 @@ class _Masks:
             )
         return self._types[name]
 
+    def _read(self, name: str) -> set[str]:
+        """Return the types that the declaration of a type depends on, but for their names."""
+        types = self._revision.types
+        return {other for other in self[name].references if isinstance(types[other], Alias)} | self[name].tagged
+
     def task(self, present: Collection[str]) -> _Task | None:
         """Return what has to be written, None if all of it is present."""
         digests = {name: digested for name, digested in self.digests.items() if digested not in present}
         if not digests:
             return None
-        needed = digests.keys() | {other for name in digests for other in self[name].references}
-        # What only those refer to needs a name, and nothing else.
+        needed = digests.keys() | {other for name in digests for other in self._read(name)}
         named = {other for name in needed for other in self[name].references} - needed
         order = [name for name in self._revision.types if name in needed or name in named]
         schema = {"$defs": {name: self[name].schema if name in needed else {"type": "object"} for name in order}}
@@ -135,7 +141,20 @@ def _written(task: dict[str, Any]) -> str:
 def _masked(definition: Object | Alias, revision: Revision, tokens: Masker) -> _Masked:
     schema = definition_schema(definition, revision, tokens)
     options = class_options(definition, revision, tokens) if isinstance(definition, Object) else {}
-    return _Masked(tokens, schema, options, json.dumps([schema, options]), frozenset(_references(schema)))
+    references, tagged = frozenset(_references(schema)), frozenset(_tagged(schema))
+    return _Masked(tokens, schema, options, json.dumps([schema, options]), references, tagged)
+
+
+def _tagged(schema: object) -> Iterator[str]:
+    """Yield the names of the types that the tags of a definition tell apart."""
+    if is_object(schema):
+        if "discriminator" in schema:
+            yield from _references(schema)
+        for value in schema.values():
+            yield from _tagged(value)
+    elif is_list(schema):
+        for item in schema:
+            yield from _tagged(item)
 
 
 def _references(schema: object) -> Iterator[str]:

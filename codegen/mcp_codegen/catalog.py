@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import pairwise
@@ -15,7 +16,7 @@ from .conversion.derive import derive_step
 from .conversion.rules import Conversions, read_conversions
 from .conversion.steps import Step
 from .errors import CodegenError, OverlayError, SchemaError, is_object
-from .importer.references import Schema
+from .importer.references import Schema, schema_text
 from .model.forms import Forms, read_forms
 from .model.ir import Revision
 from .model.known_names import other_names
@@ -23,7 +24,7 @@ from .model.lifecycle import check_http, derive_error_codes, derive_http, derive
 from .model.methods import derive_methods, read_message_tags
 from .model.overlay import Docs, Overlay, read_docs, read_overlay
 from .model.tags import check_tags, with_tags
-from .model.types import NamedTypes, read_types
+from .model.types import NamedTypes, read_types, without_covered_texts
 from .paths import Pins, digest, read_pins
 
 # The folder of the revisions that were imported with findings: nothing is generated for them.
@@ -214,6 +215,15 @@ class SchemaCatalog:
         """Return the types of one revision, even if its methods cannot be derived yet."""
         schema, _ = self.normalized(revision)
         return read_types(schema, revision, with_tags(self.overlay, schema, revision), self.docs)
+
+    def without_covered_texts(self, revision: str, text: str) -> str:
+        """Return the text of a normalized schema with the texts of the specification only where docs.toml has no
+        sentence; with all of them if its types cannot be read."""
+        schema: Schema = json.loads(text)
+        with suppress(CodegenError):
+            types = read_types(schema, revision, with_tags(self.overlay, schema, revision), self.docs)
+            schema = without_covered_texts(schema, types)
+        return schema_text(schema)
 
     @property
     def app_form(self) -> str:

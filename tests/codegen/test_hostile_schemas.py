@@ -188,7 +188,7 @@ def written(
     )
     schema["x-constants"] = {"EVIL": kind}
     docs = f"[types]\nThing = {quoted(sentence)}\nEvilRequest = {quoted(sentence)}\n"
-    docs += "[properties]\n" + f"kind = {quoted(sentence)}\n"
+    docs += "[properties]\n" + f'"Tagged.kind" = {quoted(sentence)}\n'
     schemas = folder(home, schema, no_capability_row(method), docs=docs)
     return generate(schemas, template_folders(), package, ["1"])
 

@@ -17,7 +17,8 @@ from ..extensions.mount import MountedExtension, mount_on_base, read_extension_s
 from ..extensions.schemas import dereferenced_schema, extension_schema
 from ..importer.importer import commit_of
 from ..importer.official import differences
-from ..importer.references import Schema
+from ..importer.references import Schema, schema_text, without_texts
+from ..model.types import without_covered_texts
 from ..output import plain, write_folder
 from ..paths import digest
 from ..servers.probe import own_methods
@@ -63,7 +64,7 @@ def import_extension(name: str, source: Path, commit: str | None, schema: Path |
         raise CodegenError(f"{source}: has no commit or version; pass it with --commit")
     folder = schemas.root / "extensions" / name
     pins = _pins(manifest, version, {manifest.schema: digest(path.read_bytes())})
-    text = json.dumps(normalized, indent=1, ensure_ascii=False) + "\n"
+    text = schema_text(without_covered_texts(normalized, mounted.revision.types))
     changed = write_folder(folder, {folder / "schema.json": text, folder / "pins.toml": pins})
     click.echo(f"{name}: {_summary(mounted, normalized)}; {'written' if changed else 'unchanged'}")
     click.echo(f"to generate it: mcp-codegen --revision {manifest.base}")
@@ -114,7 +115,8 @@ def verify_extension(name: str, source: Path, schema: Path | None) -> None:
         if not path.is_file():
             raise CodegenError(f"{path}: does not exist, and {name} was made from it; pass the folder that has it")
         if file == manifest.schema:
-            lines += differences(normalized["$defs"], _normalized(path, manifest, schemas)["$defs"])
+            current = _normalized(path, manifest, schemas)
+            lines += differences(without_texts(normalized["$defs"]), without_texts(current["$defs"]))
         if not lines and digest(path.read_bytes()) != sha256:
             lines.append(
                 f"{file}: the bytes differ from the pinned sha256"

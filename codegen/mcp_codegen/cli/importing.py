@@ -100,15 +100,16 @@ def _import(revision: str, settings: _Settings) -> ClarityReport:
     try:
         folder = find_folder(settings.source, revision)
         result = import_revision(folder, revision, previous, settings.commit, settings.like)
+        schema = schemas.without_covered_texts(revision, result.schema)
     except SchemaError as error:
         if settings.report is not None:
             write_files({settings.report: as_json([ClarityReport(revision, error.findings)])})
         raise
-    catalog = SchemaCatalog(settings.root, Candidate(result.pins, result.schema))
+    catalog = SchemaCatalog(settings.root, Candidate(result.pins, schema))
     report = _examine(catalog, revision, settings.type_check)
     apart = settings.root / UNCLEAR / revision
     place = apart if report.findings else settings.root / revision
-    changed = write_folder(place, {place / "schema.json": result.schema, place / "pins.toml": result.pins.text()})
+    changed = write_folder(place, {place / "schema.json": schema, place / "pins.toml": result.pins.text()})
     if not report.findings and apart.is_dir():
         shutil.rmtree(apart)
     agree = click.style(f"{result.definitions} of {result.definitions} definitions agree", fg="green")

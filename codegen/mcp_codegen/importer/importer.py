@@ -16,7 +16,7 @@ from ..output import read_file
 from ..paths import Pins, digest
 from .normalize import normalize
 from .official import as_official, differences, generic_names, published
-from .references import Schema
+from .references import Schema, schema_text, without_texts
 from .typescript import parse
 
 SOURCE: Final = "https://github.com/modelcontextprotocol/modelcontextprotocol"
@@ -91,11 +91,6 @@ def read_schema_folder(folder: Path, revision: str) -> Schema:
     return schema
 
 
-def schema_text(schema: Schema) -> str:
-    """Return the text of the schema.json file of a normalized schema."""
-    return json.dumps(schema, indent=1, ensure_ascii=False) + "\n"
-
-
 def verify_revision(folder: Path, normalized: Schema, revision: str, pins: Pins) -> list[str]:
     """Return one line for each difference between a normalized schema and the official files of a folder.
 
@@ -108,7 +103,7 @@ def verify_revision(folder: Path, normalized: Schema, revision: str, pins: Pins)
     )
     if (folder / "schema.ts").exists() and not lines:
         current = normalize_folder(folder, revision)
-        lines = differences(normalized["$defs"], current["$defs"])
+        lines = differences(without_texts(normalized["$defs"]), without_texts(current["$defs"]))
         lines += differences(normalized["x-constants"], current["x-constants"])
     for name in _FILES:
         path = folder / name

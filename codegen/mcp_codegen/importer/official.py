@@ -13,10 +13,11 @@ from urllib.parse import quote
 
 from ..errors import SchemaError, is_list, is_object
 from .references import REF, Schema, circular, objects, references
-from .syntax import MARKS
+from .syntax import DOC, MARKS
 
 _ANNOTATIONS: Final = (
     *MARKS,
+    DOC,
     "x-extends",
     "x-omits",
     "x-open",

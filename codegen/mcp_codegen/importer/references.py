@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from typing import Any, Final
 
 from ..errors import is_list, is_object
+from .syntax import DOC
 
 Schema = dict[str, Any]
 REF: Final = "#/$defs/"
@@ -96,3 +97,16 @@ def tuple_schema(items: list[Schema], minimum: int, rest: Schema | None) -> Sche
     )
     inner = distinct[0] if len(distinct) == 1 else {"anyOf": distinct} if distinct else {}
     return {"type": "array", "items": inner, **sizes, "x-official": official}
+
+
+def schema_text(schema: Schema) -> str:
+    """Return the text of the schema.json file of a normalized schema."""
+    return json.dumps(schema, indent=1, ensure_ascii=False) + "\n"
+
+
+def without_texts(schema: Any, but: Collection[str] = ()) -> Any:
+    """Return a normalized schema without the texts of the specification, but those."""
+    if is_object(schema):
+        kept = {key: value for key, value in schema.items() if key != DOC or is_object(value) or value in but}
+        return {key: without_texts(value, but) for key, value in kept.items()}
+    return [without_texts(item, but) for item in schema] if is_list(schema) else schema

@@ -6,6 +6,7 @@ import json
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
+from itertools import dropwhile, takewhile
 from typing import Any, Final
 
 # The JSDoc tags that become keywords of JSON Schema: with a text, and with a JSON value.
@@ -216,14 +217,23 @@ MESSAGE_TAGS: Final = ("direction", "capability", "result")
 DEFINITION_TAGS: Final = (*MESSAGE_TAGS, "role", "named", "constructs", "requires")
 PROPERTY_TAGS: Final = ("named", "constructs", "essential", "requires", "header")
 CONSTANT_TAGS: Final = ("httpStatus", "reserved", "transport")
+# What a JSDoc block says, among its tags, and the keyword for it. A text in the words of the specification ends with a
+# mark, because all others are ours.
+TEXT: Final = ""
+DOC: Final = "x-doc"
+FROM_SPECIFICATION: Final = " (Text of the specification.)"
 MARKS: Final = tuple(dict.fromkeys(f"x-{tag}" for tag in (*DEFINITION_TAGS, *PROPERTY_TAGS)))
 
 
 def marks_of(tags: Mapping[str, str], kept: tuple[str, ...]) -> dict[str, str]:
-    """Return the annotations of the normalized schema for those tags that are kept."""
-    return {f"x-{tag}": tags[tag].strip("`") for tag in kept if tag in tags}
+    """Return the annotations of the normalized schema for the text, and for those tags that are kept."""
+    text = {DOC: tags[TEXT] + FROM_SPECIFICATION} if tags.get(TEXT) else {}
+    return text | {f"x-{tag}": tags[tag].strip("`") for tag in kept if tag in tags}
 
 
+_SITE: Final = "https://modelcontextprotocol.io"
+_LINK: Final = re.compile(r"\{@link\s+([^\s|}]+)\s*\|?\s*([^}]*?)\s*\}")  # {@link Name | what it shows}
+_SPACE: Final = re.compile(r"\s+")
 _TAG: Final = re.compile(r"[\s*/]*@([\w-]+)(.*)")  # At the beginning of a line.
 # Tags of the JSON Schema tool with its prefix, which mean the same as without it.
 _TOOL_TAGS: Final = frozenset(f"TJS-{name}" for name in (*TEXT_TAGS, *JSON_TAGS))
@@ -232,10 +242,20 @@ _TAG_TYPES: Final[dict[str, type]] = {"uniqueItems": bool, "examples": list, **d
 
 
 def read_tags(comment: str) -> dict[str, str]:
-    """Return the tags of a JSDoc block, with the rest of their lines."""
+    """Return the tags of a JSDoc block, with the rest of their lines, and the first paragraph of its text."""
     lines = comment.removesuffix("*/").rstrip("*").split("\n")
     tags = {match[1]: match[2].strip() for line in lines if (match := _TAG.match(line)) is not None}
-    return tags | {name.removeprefix("TJS-"): tags[name] for name in tags if name in _TOOL_TAGS}
+    tags |= {name.removeprefix("TJS-"): tags[name] for name in tags if name in _TOOL_TAGS}
+    return {TEXT: _first_paragraph(lines)} | tags
+
+
+def _first_paragraph(lines: list[str]) -> str:
+    """Return the text before the first blank line or tag, in one line; a link is what it shows."""
+    written = [line.strip().removeprefix("/**").removeprefix("*").strip() for line in lines]
+    begun = dropwhile(lambda line: not line, written)
+    paragraph = " ".join(takewhile(lambda line: line and not _TAG.match(line), begun))
+    text = _SPACE.sub(" ", _LINK.sub(lambda link: link[2] or f"`{link[1]}`", paragraph))
+    return text.replace("](/", f"]({_SITE}/")
 
 
 def tag_value(tag: str, written: str) -> Any:

@@ -31,6 +31,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from ..errors import CodegenError, OverlayError, is_object
+from ..importer.syntax import FROM_SPECIFICATION
 from .ir import Alias, Object
 
 DIRECTIONS: Final = ("client_to_server", "server_to_client")
@@ -203,8 +204,7 @@ def _row(path: Path, table: str, entry: Any) -> OverlayRow:
 # CallToolResult = "What a tool call gave."
 #
 # [properties]
-# nextCursor = "Where the next page starts; absent on the last page."      # wherever the property occurs
-# "CallToolResult.isError" = "The tool failed; `content` says why."         # in this type
+# "CallToolResult.isError" = "The tool failed; `content` says why."
 #
 # [plain]
 # names = ["name"]                                                          # need no sentence: the name says it all
@@ -212,7 +212,7 @@ def _row(path: Path, table: str, entry: Any) -> OverlayRow:
 
 @dataclass(frozen=True)
 class Docs:
-    """The sentences, by type name and by property (`Type.property`, or `property` for all types)."""
+    """The sentences, by type name and by property (`Type.property`): the same name means other things elsewhere."""
 
     types: dict[str, str] = field(default_factory=dict[str, str])
     properties: dict[str, str] = field(default_factory=dict[str, str])
@@ -222,7 +222,7 @@ class Docs:
         return self.types.get(name, "")
 
     def of_property(self, owner: str, wire: str) -> str:
-        return self.properties.get(f"{owner}.{wire}", self.properties.get(wire, ""))
+        return self.properties.get(f"{owner}.{wire}", "")
 
 
 def read_docs(path: Path) -> Docs:
@@ -233,16 +233,25 @@ def read_docs(path: Path) -> Docs:
         tables = tomllib.loads(path.read_text(encoding="utf-8"))
     except (OSError, ValueError) as error:
         raise CodegenError(f"{path}: cannot be read: {error}") from error
-    return Docs(tables.get("types", {}), tables.get("properties", {}), tuple(tables.get("plain", {}).get("names", ())))
+    properties = tables.get("properties", {})
+    if without := next((key for key in properties if "." not in key), ""):
+        raise CodegenError(f'{path}: the row {without} has no type; write "Type.{without}" for each type that has it')
+    return Docs(tables.get("types", {}), properties, tuple(tables.get("plain", {}).get("names", ())))
 
 
 def undocumented(types: Mapping[str, Object | Alias], docs: Docs) -> list[str]:
-    """Return the types without a sentence, and the properties that have none although their name does not say it
-    all."""
-    missing = [name for name, definition in types.items() if not definition.doc]
+    """Return the types without a sentence of ours, and the properties that have none although their name does not say
+    it all."""
+    missing = [name for name, definition in types.items() if not _is_ours(definition.doc)]
     for definition in types.values():
         fields = definition.fields if isinstance(definition, Object) else ()
         missing += [
-            f"{definition.name}.{field.wire}" for field in fields if not field.doc and field.wire not in docs.plain
+            f"{definition.name}.{field.wire}"
+            for field in fields
+            if not _is_ours(field.doc) and field.wire not in docs.plain
         ]
     return missing
+
+
+def _is_ours(doc: str) -> bool:
+    return doc != "" and not doc.endswith(FROM_SPECIFICATION)

@@ -6,6 +6,7 @@ convention of the later revisions of the specification), unless the overlay name
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any, Final
 
@@ -13,7 +14,8 @@ from pydantic_core import SchemaError as CoreSchemaError
 from pydantic_core import SchemaValidator
 
 from ..errors import SchemaError, is_list, is_object
-from ..importer.references import REF, Schema
+from ..importer.references import REF, Schema, without_texts
+from ..importer.syntax import DOC
 from .ir import Alias, Array, Field, Map, Object, Plain, Ref, Scalar, Type, Union, Values
 from .names import field_names, pascal, type_name
 from .overlay import Docs, Overlay, OverlayRows
@@ -29,6 +31,14 @@ _KINDS: Final = ("string", "integer", "number", "boolean", "null")
 def read_types(normalized: Schema, revision: str, overlay: Overlay, docs: Docs) -> NamedTypes:
     """Return every definition and every inline object of the schema, by Python name."""
     return TypeReader(normalized, revision, overlay, docs).read()
+
+
+def without_covered_texts(schema: Schema, types: Mapping[str, Object | Alias]) -> Schema:
+    """Return a normalized schema with the texts of the specification only where its types have no sentence."""
+    objects = [definition for definition in types.values() if isinstance(definition, Object)]
+    used = {definition.doc for definition in types.values()} | {field.doc for item in objects for field in item.fields}
+    written: Schema = without_texts(schema, used)
+    return written
 
 
 class TypeReader:
@@ -63,7 +73,7 @@ class TypeReader:
         if not is_object(schema):
             raise self._error(place, f"is {type(schema).__name__}, not a schema; write an object with a type")
         category = str(schema.get("x-category", ""))
-        doc, deprecated = self._docs.of_type(python) or str(schema.get("x-doc", "")), bool(schema.get("deprecated"))
+        doc, deprecated = self._docs.of_type(python) or str(schema.get(DOC, "")), bool(schema.get("deprecated"))
         since = str(schema.get("x-since", ""))
         if self._is_record(schema, place):
             parts = [part["$ref"].removeprefix(REF) for part in schema.get("allOf", ()) if "$ref" in part]
@@ -127,7 +137,8 @@ class TypeReader:
         for wire, inner in properties.items():
             declared = self._declaring(schema, wire, place)
             marked = inner if is_object(inner) else {}
-            doc = self._docs.of_property(self._type_at(declared), wire) or str(marked.get("x-doc", ""))
+            theirs = "" if wire in self._docs.plain else str(marked.get(DOC, ""))
+            doc = self._docs.of_property(self._type_at(declared), wire) or theirs
             deprecated, since = bool(marked.get("deprecated")), str(marked.get("x-since", ""))
             of_type = self._type(inner, (*declared, wire))
             default = self._value_of(self._defaults, schema, place, wire) if wire in required else None

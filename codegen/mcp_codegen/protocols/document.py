@@ -11,9 +11,9 @@ from typing import Any, Final, Literal
 from ..errors import SchemaError, is_list, is_object
 from ..importer.normalize import DIALECT
 from ..importer.references import Schema
+from ..importer.syntax import DOC
 from ..model.names import pascal, snake
 
-DOC: Final = "x-doc"  # The first paragraph of a description, in a normalized schema.
 SINCE: Final = "x-since"  # The version that a type, a property or a method first had.
 
 Direction = Literal["client_to_server", "server_to_client"]

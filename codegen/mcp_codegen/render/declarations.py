@@ -80,9 +80,7 @@ class _Masks:
         ]
         common = [_VERSION, tree_digest(self._folder)]
         self.digests = {
-            name: digest(
-                [*common, name, self[name].input, *(self[other].input for other in sorted(self._read(name)))]
-            )
+            name: digest([*common, name, self[name].input, *(self[other].input for other in sorted(self._read(name)))])
             for name in declared
         }
 

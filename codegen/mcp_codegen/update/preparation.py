@@ -200,7 +200,8 @@ class _Preparation:
             item.definitions = result.definitions
             place = self._root / revision
             place.mkdir(exist_ok=True)
-            (place / "schema.json").write_text(result.schema, encoding="utf-8", newline="\n")
+            schema = self._here.without_covered_texts(revision, result.schema)
+            (place / "schema.json").write_text(schema, encoding="utf-8", newline="\n")
             (place / "pins.toml").write_text(result.pins.text(), encoding="utf-8", newline="\n")
             shutil.rmtree(self._root / UNCLEAR / revision, ignore_errors=True)
             catalog = SchemaCatalog(self._root)

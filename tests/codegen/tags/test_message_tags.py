@@ -28,6 +28,7 @@ def test_tags_are_read_from_schema_ts() -> None:
     export interface ReadRequest { method: "read"; }"""
     defined = normalize(parse(text, "schema.ts"), "1")["$defs"]
     assert {key: value for key, value in defined["LookRequest"].items() if key.startswith("x-")} == {
+        "x-doc": "Look. @direction is what follows. (Text of the specification.)",
         "x-direction": "server_to_client",
         "x-capability": "client.roots",
     }

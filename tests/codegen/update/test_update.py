@@ -53,7 +53,7 @@ reason = "a test"
 
 @pytest.mark.long
 def test_a_draft_and_then_its_release_are_imported_generated_and_reported(history: History) -> None:
-    changed = grown(limit={"type": "integer"})
+    changed = grown(limit={"type": "integer", "x-doc": "How many to find at most."})
     changed["$defs"]["SearchResult"]["properties"] = {"matches": {"type": "integer"}}
     changed["$defs"]["SearchResult"]["required"] = ["matches"]
     (history.root / "conversions.toml").write_text(DEFAULTS)
@@ -62,7 +62,8 @@ def test_a_draft_and_then_its_release_are_imported_generated_and_reported(histor
     assert done.exit_code == 0, done.output
     catalog = SchemaCatalog(history.root)
     assert list(catalog.pins) == [FIRST, "draft"] and catalog.pins["draft"].commit == commit
-    assert "limit" in (history.output / "vdraft" / "types.py").read_text()
+    types = (history.output / "vdraft" / "types.py").read_text()
+    assert '"""How many to find at most. (Text of the specification.)"""' in types
     assert (history.output / "converters" / "v2025_01_01_vdraft.py").is_file()
     assert '"SearchRequestParams.limit" = ""' in (history.root / "docs.toml").read_text()
     report = history.report()

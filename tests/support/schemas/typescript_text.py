@@ -32,6 +32,10 @@ def official_files(schema: Schema) -> dict[str, str]:
     return {"schema.ts": text, "schema.json": json.dumps({"$defs": definitions}, indent=1)}
 
 
+def _comment(schema: Schema) -> str:
+    return f"  /** {schema['x-doc']} */\n" if "x-doc" in schema else ""
+
+
 def _type(schema: Schema) -> str:
     match schema:
         case {"$ref": reference}:
@@ -42,7 +46,10 @@ def _type(schema: Schema) -> str:
             return json.dumps(value)
         case {"properties": properties}:
             required = schema.get("required", ())
-            members = [f"  {name}{'?' * (name not in required)}: {_type(at)};\n" for name, at in properties.items()]
+            members = [
+                f"{_comment(at)}  {name}{'?' * (name not in required)}: {_type(at)};\n"
+                for name, at in properties.items()
+            ]
             return "{\n" + "".join(members) + "}"
         case _:
             return str(schema["type"]).replace("integer", "number")

@@ -22,7 +22,7 @@ from ...v2025_11_25.types import Tool as Tool
 
 class McpUiAppCapabilitiesTools(WireModel):
     list_changed: Annotated[Opt[bool], Field(alias="listChanged")] = None
-    """True if a notification is sent when this list changes."""
+    """True if the view sends a notification when its list of tools changes."""
 
 
 class McpUiAppCapabilities(WireModel):
@@ -49,7 +49,7 @@ class McpUiDownloadFileRequestParams(RequestParams):
     """The files, as contents or as links."""
 
     contents: list[EmbeddedResource | ResourceLink]
-    """The contents; several items if the resource has several parts."""
+    """The files to download: resources with their content, or links to them."""
 
 
 class McpUiDownloadFileRequest(WireModel):
@@ -63,17 +63,17 @@ class McpUiDownloadFileResult(WireModel):
     """The outcome of a download."""
 
     is_error: Annotated[Opt[bool], Field(alias="isError")] = None
-    """True if the tool failed; `content` describes the error. False if absent."""
+    """True if the host refused the download, or the user cancelled it."""
 
 
 class McpUiHostCapabilitiesServerTools(WireModel):
     list_changed: Annotated[Opt[bool], Field(alias="listChanged")] = None
-    """True if a notification is sent when this list changes."""
+    """True if the host tells the view when the tools of the server change."""
 
 
 class McpUiHostCapabilitiesServerResources(WireModel):
     list_changed: Annotated[Opt[bool], Field(alias="listChanged")] = None
-    """True if a notification is sent when this list changes."""
+    """True if the host tells the view when the resources of the server change."""
 
 
 class McpUiHostCapabilitiesSandbox(WireModel):
@@ -95,13 +95,13 @@ class McpUiHostCapabilities(WireModel):
     server_tools: Annotated[Opt[McpUiHostCapabilitiesServerTools], Field(alias="serverTools")] = None
     server_resources: Annotated[Opt[McpUiHostCapabilitiesServerResources], Field(alias="serverResources")] = None
     logging: Opt[dict[str, Any]] = None
-    """Present if the server sends log messages."""
+    """Present if the host accepts log messages of the view."""
     sandbox: Opt[McpUiHostCapabilitiesSandbox] = None
     update_model_context: Annotated[Opt["McpUiSupportedContentBlockModalities"], Field(alias="updateModelContext")] = (
         None
     )
     message: Opt["McpUiSupportedContentBlockModalities"] = None
-    """A short description of the error."""
+    """Present if the host takes messages for the conversation from the view."""
     sampling: Opt[McpUiHostCapabilitiesSampling] = None
 
 
@@ -116,7 +116,7 @@ class McpUiHostContextToolInfo(WireModel):
     """The tool call that an app was opened for."""
 
     id: Opt[str | Int] = None
-    """The id of the request, chosen by its sender; the response repeats it."""
+    """The id of the JSON-RPC request that called the tool."""
     tool: Tool
 
 
@@ -150,7 +150,7 @@ class McpUiHostContext(WireModel):
 
     tool_info: Annotated[Opt[McpUiHostContextToolInfo], Field(alias="toolInfo")] = None
     theme: Opt["McpUiTheme"] = None
-    """The background that the image suits: `light` or `dark`; any if absent."""
+    """The color theme of the host: `light` or `dark`."""
     styles: Opt["McpUiHostStyles"] = None
     display_mode: Annotated[Opt[McpUiDisplayMode], Field(alias="displayMode")] = None
     available_display_modes: Annotated[Opt[list[McpUiDisplayMode]], Field(alias="availableDisplayModes")] = None
@@ -207,9 +207,9 @@ class McpUiInitializedNotification(WireModel):
 
 class McpUiMessageRequestParams(RequestParams):
     role: Literal["user"] = const("user")
-    """The author of the message."""
+    """The author of the message, which is the user."""
     content: list[ContentBlock]
-    """The content of the message."""
+    """The content of the message for the conversation."""
 
 
 class McpUiMessageRequest(WireModel):
@@ -223,7 +223,7 @@ class McpUiMessageResult(WireModel):
     """The outcome of adding a message."""
 
     is_error: Annotated[Opt[bool], Field(alias="isError")] = None
-    """True if the tool failed; `content` describes the error. False if absent."""
+    """True if the host refused the message, or could not deliver it."""
 
 
 class McpUiOpenLinkRequestParams(RequestParams):
@@ -241,7 +241,7 @@ class McpUiOpenLinkResult(WireModel):
     """The outcome of opening a URL."""
 
     is_error: Annotated[Opt[bool], Field(alias="isError")] = None
-    """True if the tool failed; `content` describes the error. False if absent."""
+    """True if the host refused to open the link, or could not."""
 
 
 class McpUiRequestDisplayModeRequestParams(RequestParams):
@@ -512,7 +512,7 @@ class McpUiSupportedContentBlockModalities(WireModel):
     image: Opt[dict[str, Any]] = None
     audio: Opt[dict[str, Any]] = None
     resource: Opt[dict[str, Any]] = None
-    """The resource with its content, as text or in base64."""
+    """Present if the host accepts embedded resources."""
     resource_link: Annotated[Opt[dict[str, Any]], Field(alias="resourceLink")] = None
     structured_content: Annotated[Opt[dict[str, Any]], Field(alias="structuredContent")] = None
 
@@ -524,7 +524,7 @@ McpUiTheme = TypeAliasType("McpUiTheme", Literal["light", "dark"])
 
 class McpUiToolCancelledNotificationParams(WireModel):
     reason: Opt[str] = None
-    """The reason of the cancellation, for logs or for the user."""
+    """The reason of the cancellation."""
 
 
 class McpUiToolCancelledNotification(WireModel):
@@ -577,7 +577,7 @@ McpUiToolVisibility = TypeAliasType("McpUiToolVisibility", Literal["model", "app
 
 class McpUiUpdateModelContextRequestParams(RequestParams):
     content: Opt[list[ContentBlock]] = None
-    """The content of the message."""
+    """What the model gets to know of the view, as content."""
     structured_content: Annotated[Opt[dict[str, Any]], Field(alias="structuredContent")] = None
 
 

@@ -21,22 +21,22 @@ class ServerCard(WireModel):
             pattern="^https://static\\.modelcontextprotocol\\.io/schemas/v1/server-card\\.schema\\.json$",
         ),
     ]
-    """The URI of the JSON Schema dialect; 2020-12 if absent."""
+    """The URI of the JSON Schema that the card is valid against."""
     name: Annotated[str, Field(max_length=200, min_length=3, pattern="^[a-zA-Z0-9.-]+/[a-zA-Z0-9._-]+$")]
-    """The name for programs; also shown to people if there is no title."""
+    """The name of the server, as in reverse DNS with one slash."""
     version: Annotated[str, Field(max_length=255)]
     description: Annotated[str, Field(max_length=100, min_length=1)]
-    """A description for people."""
+    """A description of what the server offers."""
     title: Annotated[Opt[str], Field(max_length=100, min_length=1)] = None
     """The name to show to people."""
     website_url: Annotated[Opt[Uri], Field(alias="websiteUrl")] = None
-    """The URL of the program's website."""
+    """The URL of the server's website."""
     repository: Opt["Repository"] = None
     icons: Opt[list[Icon]] = None
     """The icons, to choose from by size and theme."""
     remotes: Opt[list["Remote"]] = None
     meta: Annotated[Opt[dict[str, Any]], Field(alias="_meta")] = None
-    """Metadata of either side; the specification reserves some of the keys."""
+    """Metadata; the specification reserves some of the keys."""
 
 
 class Repository(WireModel):
@@ -44,7 +44,7 @@ class Repository(WireModel):
     source: str
     subfolder: Opt[str] = None
     id: Opt[str] = None
-    """The id of the request, chosen by its sender; the response repeats it."""
+    """The id of the repository at its host."""
 
 
 class Remote(WireModel):
@@ -57,20 +57,20 @@ class Remote(WireModel):
 
 class Input(WireModel):
     description: Opt[str] = None
-    """A description for people."""
+    """A description of the input, for people."""
     is_required: Annotated[Opt[bool], Field(alias="isRequired")] = None
     is_secret: Annotated[Opt[bool], Field(alias="isSecret")] = None
     format: Opt[Literal["string", "number", "boolean", "filepath"]] = None
-    """The format of the text, such as an email address or a date."""
+    """The kind of value that is expected."""
     default: Opt[str] = None
-    """The initial value of the field."""
+    """The value if the user gives none."""
     placeholder: Opt[str] = None
     value: Opt[str] = None
-    """The value so far."""
+    """The value, which the user is not asked for."""
     choices: Opt[list[str]] = None
 
 
 class KeyValueInput(Input):
     name: str
-    """The name for programs; also shown to people if there is no title."""
+    """The name of the header or of the environment variable."""
     variables: Opt[dict[str, Input]] = None

@@ -184,7 +184,7 @@ class GetTaskRequestParams(RequestParams):
     """The task whose status to get."""
 
     task_id: Annotated[str, Field(alias="taskId")]
-    """The id of the task."""
+    """The id of the task, assigned by the side that runs it."""
 
 
 class GetTaskRequest(WireModel):
@@ -258,7 +258,7 @@ class CancelTaskRequestParams(RequestParams):
     """The task to cancel."""
 
     task_id: Annotated[str, Field(alias="taskId")]
-    """The id of the task."""
+    """The id of the task, assigned by the side that runs it."""
 
 
 class CancelTaskRequest(WireModel):

@@ -13,6 +13,7 @@ from mcp_generated.v2026_07_28.methods import REVISION
 from mcp_products.relay.proxy import connections
 from mcp_products.relay.proxy.changes import ChangeTeller
 from mcp_products.relay.proxy.connections import TargetConnections
+from mcp_products.relay.proxy.sharing import ConnectionRules
 from mcp_products.relay.upstream.opening import ClientDetails
 from mcp_products.relay.upstream.places import SessionPlaces
 
@@ -46,7 +47,7 @@ async def test_a_cancelled_opening_closes_its_connection(monkeypatch: pytest.Mon
     monkeypatch.setattr(connections, "open_connection", open_connection)
     connector: Any = SimpleNamespace(connected=None, revisions=())
     target = TargetConnections(
-        "target", connector, REVISION, 2, SessionPlaces(2, "target", "places"), ChangeTeller("target")
+        "target", connector, REVISION, ConnectionRules(2), SessionPlaces(2, "target", "places"), ChangeTeller("target")
     )
     downstream: Any = SimpleNamespace(notified=None)
 

@@ -19,6 +19,7 @@ from mcp_runtime.errors import AuthorizationError, LocalError
 
 from ..proxy.changes import ChangeTeller
 from ..proxy.connections import TargetConnections
+from ..proxy.sharing import ConnectionRules
 from ..upstream.places import SessionPlaces
 from ..upstream.target import ClientConnector
 from .breaker import STATES
@@ -109,7 +110,7 @@ class Gateway:
         def make(auth: Any, teller: ChangeTeller) -> TargetConnections:
             keywords = {} if auth is None else {"auth": auth}
             connector = ClientConnector(self.app.client_class(), settings.entry, "all", keywords)
-            connections = TargetConnections(name, connector, revision, settings.connections, places, teller)
+            connections = TargetConnections(name, connector, revision, rules, places, teller)
             connections.opener.on_open = lambda opened: upstream.connected()
             connections.opener.on_failed = lambda error: upstream.not_connected(error)
             return connections
@@ -121,6 +122,7 @@ class Gateway:
             except ModuleNotFoundError as error:
                 raise LocalError(f"exchange needs {error.name}: pip install 'mcp-generated[auth,http]'") from None
             exchange = TokenExchange(entry_text(settings.entry["url"], "url"), settings.exchange.with_variables())
+        rules = ConnectionRules(settings.connections, settings.share, settings.idle)
         places = SessionPlaces(settings.session_connections, repr(name), "session_connections")
         users = UserConnections(name, make, exchange)
         upstream = GatedUpstream(name, settings, users, revision, self._audit, lock)

@@ -24,9 +24,9 @@ from .breaker import BreakerSettings
 
 _TARGET: Final = ("command", "args", "env", "cwd", "url", "headers", "type", "max_bytes")
 _LISTS: Final = ("allow", "deny")
-_NUMBERS: Final = ("rate", "timeout", "list_timeout")
+_NUMBERS: Final = ("rate", "timeout", "list_timeout", "idle")
 _COUNTS: Final = ("connections", "session_connections", "list_items")
-_FLAGS: Final = ("cache", "resources", "prompts")
+_FLAGS: Final = ("cache", "resources", "prompts", "share")
 _KEYS: Final = ("prefix", "tools", "exchange", "scopes", "breaker")
 _UPSTREAM: Final = (*_TARGET, *_LISTS, *_NUMBERS, *_COUNTS, *_FLAGS, *_KEYS)
 _BREAKER: Final = ("failures", "delay")
@@ -100,6 +100,8 @@ class UpstreamSettings:
     scopes: tuple[str, ...]
     connections: int
     session_connections: int
+    share: bool | None
+    idle: float | None
     limits: ListLimits
     breaker: BreakerSettings | None
 
@@ -113,6 +115,8 @@ class UpstreamSettings:
         self.connections = table.get("connections", MAX_CONNECTIONS)
         default = PROCESSES if "command" in table else HTTP_CONNECTIONS
         self.session_connections = table.get("session_connections", default)
+        self.share = table.get("share")
+        self.idle = table.get("idle")
         self.limits = ListLimits(
             seconds=table.get("list_timeout", LIST_SECONDS), items=table.get("list_items", MAX_ITEMS)
         )
@@ -127,8 +131,8 @@ class UpstreamSettings:
 
     @property
     def target(self) -> tuple[object, ...]:
-        """How the server is reached, as whom, and with how many connections."""
-        return self.entry, self.exchange, self.connections, self.session_connections
+        """How the server is reached, as whom, and with which connections."""
+        return self.entry, self.exchange, self.connections, self.session_connections, self.share, self.idle
 
     def shows(self, kind: str) -> bool:
         """Return True if clients may use a kind: "tools", "prompts", "resources" or "resource_templates"."""

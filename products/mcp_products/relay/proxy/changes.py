@@ -41,6 +41,10 @@ class ChangeTeller:
         """Tell the clients of a dispatcher too, as long as it exists."""
         self._clients.add(client)
 
+    def remove(self, client: Any) -> None:
+        """Tell the clients of a dispatcher no more."""
+        self._clients.discard(client)
+
     def list_changed(self, kind: str) -> None:
         """Tell of a changed list, once for all changes within a time."""
         self.on_list(kind)

@@ -6,13 +6,14 @@ import asyncio
 import json
 from collections.abc import Callable, Coroutine
 from contextlib import suppress
+from functools import partial
 from typing import Any, Final, cast
 from weakref import WeakKeyDictionary
 
 from mcp_runtime.aio.fan_out import FanOut
 from mcp_runtime.errors import ConnectionClosedError, JSONRPCError
 from mcp_runtime.protocol.jsonrpc import INTERNAL_ERROR
-from mcp_runtime.protocol.revision import LOG_LEVEL, Revision
+from mcp_runtime.protocol.revision import Revision
 from mcp_runtime.server.context import ConnectionState, ServerContext, session_key, share_key
 from mcp_runtime.server.service import ServerDispatcher
 
@@ -26,7 +27,8 @@ from ..upstream.target import ClientConnector
 from ..upstream.translation import LossCounter
 from .calls import ProxyDownstream
 from .changes import ChangeTeller
-from .client_side import INPUT_CAPABILITIES, session_capabilities
+from .client_side import INPUT_CAPABILITIES, log_level, session_capabilities
+from .sharing import ConnectionRules, SessionSharing
 from .target import ConnectedTarget, ListenedResources, RelayedTarget, TargetConnection, Watches
 
 _IDLE_SECONDS: Final = 60.0  # Seconds after which an unused connection is closed.
@@ -90,6 +92,14 @@ class ProxySession:
         if (resources := self._resources) is not None:
             resources.clear()
 
+    def idle_since(self, since: float) -> UpstreamConnection | None:
+        """Return the connection, which is open no more, if nothing has used it since a time, and nobody watches."""
+        connection = self.connection.present
+        if connection is None or connection.users or connection.last_used > since or self.watches.is_any:
+            return None
+        connection.upstream.is_closing = True
+        return connection
+
     async def close(self) -> None:
         """End what waits to be sent, and what a client of the program is asked for."""
         if self._teller is not None:
@@ -101,7 +111,8 @@ class ProxySession:
 class TargetConnections:
     """The connections to one target while an app is served, and the calls that wait for their clients.
 
-    A session has a connection for itself. Requests without one borrow connections of a pool.
+    A session has a connection for itself, unless sessions may share connections. Requests without one, and those of
+    sessions that share connections, borrow them of a pool.
     """
 
     def __init__(
@@ -109,7 +120,7 @@ class TargetConnections:
         name: str,
         connector: ClientConnector,
         revision: Revision,
-        limit: int,
+        rules: ConnectionRules,
         places: SessionPlaces,
         teller: ChangeTeller,
     ) -> None:
@@ -119,7 +130,7 @@ class TargetConnections:
             name: The name of the proxy, for messages.
             connector: Opens the transports.
             revision: The protocol version of the app.
-            limit: The number of connections of requests without a session.
+            rules: How many connections there may be, and which sessions have.
             places: Those of sessions, which clients share.
             teller: Tells clients without sessions what has changed.
         """
@@ -134,8 +145,13 @@ class TargetConnections:
         self.target_is_stateless: bool | None = None if self.connected is None else True
         """Whether the target keeps no calls while it waits for clients; None before it was first connected to."""
         self._fan_out = FanOut()
-        self._pool = Pool(limit, self._open_shared, self._close_later, names)
-        self._pool.end_waiting.append(self.suspended.end_oldest)
+        self._idle_seconds = rules.idle
+        self._pool = Pool(rules.limit, self._open_shared, self._close_later, names)
+        of_sessions = names._replace(setting="session_connections")
+        self._session_pool = Pool(places.limit, self._open_shared, self._close_later, of_sessions)
+        for pool in (self._pool, self._session_pool):
+            pool.end_waiting.append(self.suspended.end_oldest)
+        self._sharing = SessionSharing(rules.share, self._close_later)
         self._borrowed = ProxyDownstream(name, revision, teller)
         self.input_rows = self._borrowed.input_rows
         self._of_sessions: WeakKeyDictionary[ConnectionState, ProxySession] = WeakKeyDictionary()
@@ -150,9 +166,11 @@ class TargetConnections:
     ) -> UpstreamConnection:
         """Return an open connection, on which a stateless target is asked for changes of its lists, which it need not
         allow; wait so many seconds until it listens. Raises JSONRPCError if the target cannot be reached."""
+        if (first := self._sharing.take(downstream, owner, details.capabilities)) is not None:
+            return first
         connection = await open_connection(self.opener, details, downstream, owner)
         self.target_is_stateless = connection.translation.up_is_stateless
-        connection.subscriptions.notify = lambda method, params: downstream.notified(connection, method, params)
+        connection.subscriptions.notify = partial(_notified, connection)
         try:
             await asyncio.wait([self.run_later(_listen(connection))], timeout=listens_within)
         except BaseException:
@@ -169,9 +187,9 @@ class TargetConnections:
 
     def _borrower(self, ctx: ServerContext) -> tuple[Borrower, Callable[[bool], bool]]:
         """Return who sends a request, and whether the target may send messages that belong to it."""
-        details, user = self.details(ctx), "" if ctx.user is None else ctx.user.key
+        details, user = self.details(ctx), _user_of(ctx)
         capabilities = details.capabilities
-        wants_logs, answers = LOG_LEVEL in ctx.meta, any(name in capabilities for name in INPUT_CAPABILITIES)
+        wants_logs, answers = self._wants_logs(ctx), any(name in capabilities for name in INPUT_CAPABILITIES)
         key = user, json.dumps(capabilities, sort_keys=True)
         return Borrower(share_key(ctx), key, details, user), lambda stateless: wants_logs or (answers and not stateless)
 
@@ -185,23 +203,79 @@ class TargetConnections:
                 text = f"the connection of the proxy {self.name!r} to its target has ended"
                 raise JSONRPCError(INTERNAL_ERROR, text)
             return self.connected, _nothing, False
-        if ctx.connection_state.session_id is not None:
-            return self._target(await self._opened(self.of_session(ctx), ctx)), _nothing, True
+        state, pool = ctx.connection_state, self._pool
         borrower, gets_messages = self._borrower(ctx)
-        if ctx.connection_state.is_stateless:
-            self.teller.add(ctx.connection_state)
-        connection = await self._pool.acquire(borrower, self._borrowed, gets_messages)
+        if state.session_id is not None:
+            if not await self._shares(ctx):
+                return await self._acquire_own(ctx)
+            pool = self._session_pool
+            if self._sharing.add(state, borrower.key):
+                state.background_tasks.at_end(lambda: self._end_sharing(state))
+        if state.is_stateless or pool is self._session_pool:
+            self.teller.add(state)
+        connection = await pool.acquire(borrower, self._borrowed, gets_messages)
         holds = gets_messages(connection.translation.up_is_stateless)
 
         def release() -> None:
-            self._pool.release(connection, held=holds)
-            loop = asyncio.get_running_loop()
-            loop.call_later(_IDLE_SECONDS, lambda: self._pool.close_idle(loop.time() - _IDLE_SECONDS))
+            pool.release(connection, held=holds)
+            self._close_idle_later(pool)
 
-        return self._target(connection), release, holds
+        return self._target(connection, self._wants_logs(ctx)), release, holds
 
-    def _target(self, connection: UpstreamConnection) -> RelayedTarget:
-        return RelayedTarget(connection, self.revision, self.name)
+    async def _acquire_own(self, ctx: ServerContext) -> tuple[TargetConnection, Callable[[], None], bool]:
+        """Return the connection that a session has for itself, as `acquire` does."""
+        session = self.of_session(ctx)
+        connection = await self._opened(session, ctx)
+        connection.users += 1
+
+        def release() -> None:
+            connection.users -= 1
+            self._end_idle_later(session)
+
+        return self._target(connection), release, True
+
+    def _target(self, connection: UpstreamConnection, wants_logs: bool = True) -> RelayedTarget:
+        return RelayedTarget(connection, self.revision, self.name, wants_logs)
+
+    def _wants_logs(self, ctx: ServerContext) -> bool:
+        """Return True if the client of a request over a shared connection is to get log messages of the target.
+
+        These name no request, so that such a request has the connection for itself. A session has a level from its
+        beginning: its client gets log messages if it has set one.
+        """
+        if ctx.connection_state.session_id is None:
+            return log_level(ctx) is not None
+        return self._sharing.has_set_level(ctx.connection_state)
+
+    def level_set(self, state: ConnectionState) -> None:
+        """Note that the client of a session has set its minimum level of log messages."""
+        self._sharing.set_level(state)
+
+    # ---- sessions that share connections -----------------------------------------------------------------------------
+
+    async def _shares(self, ctx: ServerContext) -> bool:
+        """Return True if a session uses connections that others use too. One that has a connection keeps it.
+
+        Raises JSONRPCError if that is not known, and the target cannot be reached.
+        """
+        own = self._of_sessions.get(ctx.connection_state)
+        has_own = own is not None and (own.connection.present is not None or own.connection.is_opening)
+        if self._sharing.is_off or has_own or session_key(ctx) is None:
+            return False
+        details = self.details(ctx)
+        if self.target_is_stateless is None and self._sharing.depends:
+            downstream, user = self.of_session(ctx).downstream, _user_of(ctx)
+            try:
+                await self._sharing.learn(
+                    lambda: self.open(details, downstream, listens_within=_LISTEN_SECONDS), user, details.capabilities
+                )
+            except ConnectionClosedError as error:
+                raise self.opener.names.failure(error) from error
+        return self._sharing.may_share(details.capabilities, self.target_is_stateless is True)
+
+    def _end_sharing(self, state: ConnectionState) -> None:
+        if self._sharing.remove(state):
+            self._close_idle_later(self._session_pool)
 
     # ---- sessions ----------------------------------------------------------------------------------------------------
 
@@ -232,19 +306,30 @@ class TargetConnections:
         Raises JSONRPCError if the target refuses that, or cannot be reached.
         """
         session = await self.open_session(ctx)
-        await session.watches.add(uri, outside)
+        connection = session.connection.present
+        if connection is not None:
+            connection.users += 1
+        try:
+            await session.watches.add(uri, outside)
+        finally:
+            if connection is not None:
+                connection.users -= 1
+            self._end_idle_later(session)
 
     async def open_session(self, ctx: ServerContext) -> ProxySession:
         """Return the connection of a client's session, which is open. Raises JSONRPCError."""
         session = self.of_session(ctx)
         if self.connected is None:
             await self._opened(session, ctx)
+            if ctx.connection_state.session_id is not None and self._sharing.remove(ctx.connection_state):
+                self.teller.remove(ctx.connection_state)  # It hears of changes over its own connection.
         return session
 
     async def unsubscribe(self, ctx: ServerContext, outside: str) -> None:
         """End one subscription to a resource."""
         if (session := self._of_sessions.get(ctx.connection_state)) is not None:
             await session.watches.remove(outside)
+            self._end_idle_later(session)
 
     def existing(self, state: ConnectionState) -> RelayedTarget | None:
         """Return the connection of a session if it is open."""
@@ -256,7 +341,8 @@ class TargetConnections:
         """Return True while a connection for a client opens."""
         session = self._of_sessions.get(ctx.connection_state)
         if ctx.connection_state.session_id is not None:
-            return session is not None and session.connection.is_opening
+            is_opening = session is not None and session.connection.is_opening
+            return is_opening or self._sharing.is_learning or self._session_pool.is_opening(self._borrower(ctx)[0])
         return self._pool.is_opening(self._borrower(ctx)[0])
 
     def unwatch(self) -> None:
@@ -275,6 +361,25 @@ class TargetConnections:
 
     # ---- closing -----------------------------------------------------------------------------------------------------
 
+    def _close_idle_later(self, pool: Pool) -> None:
+        """Close connections that nothing will have used for some time; those of sessions that go on only by settings,
+        because over them the sessions hear of changes."""
+        loop, seconds = asyncio.get_running_loop(), self._idle_seconds or _IDLE_SECONDS
+        keep = self._sharing.is_used if pool is self._session_pool and self._idle_seconds is None else None
+        loop.call_later(seconds, lambda: pool.close_idle(loop.time() - seconds, keep))
+
+    def _end_idle_later(self, session: ProxySession) -> None:
+        """Close the connection of a session if nothing will have used it for the time of the settings."""
+        loop, seconds = asyncio.get_running_loop(), self._idle_seconds
+        if seconds is None:
+            return
+
+        def end() -> None:
+            if (connection := session.idle_since(loop.time() - seconds)) is not None:
+                self._close_later(connection)
+
+        loop.call_later(seconds, end)
+
     def run_later(self, work: Coroutine[Any, Any, None]) -> asyncio.Task[None]:
         """Run what no request waits for in a task of its own, which ends before the connections have ended."""
         task = asyncio.get_running_loop().create_task(work)
@@ -288,7 +393,8 @@ class TargetConnections:
     async def close(self) -> None:
         """Close all connections, and wait until they are closed."""
         self.suspended.close()
-        await self._pool.close()
+        await self._sharing.close()
+        await asyncio.gather(self._pool.close(), self._session_pool.close())
         for session in list(self._of_sessions.values()):
             self._end(session)
         self._of_sessions.clear()
@@ -297,7 +403,15 @@ class TargetConnections:
 
 
 def _nothing() -> None:
-    """Give nothing back: the connection belongs to a session, or to a program."""
+    """Give nothing back: the connection belongs to a program."""
+
+
+def _user_of(ctx: ServerContext) -> str:
+    return "" if ctx.user is None else ctx.user.key
+
+
+async def _notified(connection: UpstreamConnection, method: str, params: dict[str, Any]) -> None:
+    await connection.downstream.notified(connection, method, params)
 
 
 async def _listen(connection: UpstreamConnection) -> None:

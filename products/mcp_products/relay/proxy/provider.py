@@ -34,6 +34,7 @@ from ..upstream.translation import LossCounter, Translation
 from .calls import ForwardedCall, ProxiedCall, run_round, suspended_call
 from .changes import ChangeTeller
 from .connections import TargetConnections, is_sessionless
+from .sharing import ConnectionRules
 from .wrong_parts import without_wrong_parts
 
 _log: Final = logging.getLogger("mcp_runtime.relay.proxy.provider")
@@ -210,7 +211,10 @@ class TargetProvider(Provider):
 
     async def pass_on(self, name: str, ctx: ServerContext, params: Any) -> None:
         """Pass a log level or a change of roots to the target, if a connection is open."""
-        target = self.connections(ctx).existing(ctx.connection_state)
+        connections = self.connections(ctx)
+        if name == "set_level":
+            connections.level_set(ctx.connection_state)
+        target = connections.existing(ctx.connection_state)
         if target is not None and name == "set_level":
             await target.set_level(params.level)
         elif target is not None and name == "on_roots_list_changed":
@@ -263,7 +267,7 @@ class ProxyProvider(TargetProvider):
         limits = connections or ConnectionLimits()
         places = limits.session_connections or connector.session_connections
         self._connector = connector
-        self._connection_limit = limits.connections or MAX_CONNECTIONS
+        self._connection_rules = ConnectionRules(limits.connections or MAX_CONNECTIONS)
         self._session_places = SessionPlaces(places, repr(name), "session_connections")
         self.on_open: Callable[[OpenUpstream, Translation], None] | None = None
         """Called with each connection that was opened."""
@@ -273,7 +277,7 @@ class ProxyProvider(TargetProvider):
         """Open connections when clients need them, and close all at the end."""
         teller = ChangeTeller(self._name)
         connections = TargetConnections(
-            self._name, self._connector, self._revision, self._connection_limit, self._session_places, teller
+            self._name, self._connector, self._revision, self._connection_rules, self._session_places, teller
         )
         connections.opener.on_open = self._opened
         try:

@@ -38,9 +38,11 @@ _OWN_META: Final = (META, "progressToken")
 class RelayedTarget:
     """The target at the other end of an upstream connection."""
 
-    def __init__(self, connection: UpstreamConnection, revision: Revision, name: str) -> None:
-        """Create the target of an open connection, for an app of this protocol version."""
+    def __init__(self, connection: UpstreamConnection, revision: Revision, name: str, wants_logs: bool = True) -> None:
+        """Create the target of an open connection, for an app of this protocol version; `wants_logs` is False if it is
+        asked for no log messages, whatever the level of the client."""
         self.connection = connection
+        self._wants_logs = wants_logs
         self._name = name
         self._reader = Connection(revision, "client", {})
         self._reader.report_left_out = report_left_out
@@ -60,7 +62,7 @@ class RelayedTarget:
         fields: dict[str, Any] = params.model_dump()
         meta: dict[str, Any] = fields.get("_meta") or {}
         own = {key: value for key, value in meta.items() if not key.startswith(META)}
-        level = log_level(ctx) if "logging" in connection.capabilities else None
+        level = log_level(ctx) if self._wants_logs and "logging" in connection.capabilities else None
         if self.is_stateless:
             own |= {**upstream.request_meta, _CAPABILITIES: client_capabilities(ctx)}
             own |= {} if level is None else {LOG_LEVEL: level}
@@ -189,6 +191,11 @@ class Watches:
         if entry[2] > 1:
             self._inside[key] = (*entry[:2], entry[2] - 1)
         await self._remove(entry[1])
+
+    @property
+    def is_any(self) -> bool:
+        """True while a resource is watched."""
+        return bool(self._inside)
 
     def clear(self) -> None:
         """Watch nothing any more."""

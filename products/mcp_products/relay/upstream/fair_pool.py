@@ -351,10 +351,12 @@ class ClientConnections(Generic[C]):
             closing.add_done_callback(self._closing.discard)
         return closing
 
-    def close_idle(self, since: float) -> None:
-        """Close the connections that nobody has used since a time of the event loop."""
+    def close_idle(self, since: float, keep: Callable[[Hashable], bool] | None = None) -> None:
+        """Close the connections that nobody has used since a time of the event loop, but those with a key that `keep`
+        accepts."""
         for lease in [item for item in self._leases if not item.users and item.idle_since <= since]:
-            self.discard(lease)
+            if keep is None or not keep(lease.key):
+                self.discard(lease)
 
     async def close(self) -> None:
         """End what is being opened, and close all connections."""

@@ -34,6 +34,7 @@ class SessionPlaces:
             of: What the connections are to, for messages.
             setting: The setting of the limit, for messages.
         """
+        self.limit = limit
         self._places = FairPlaces(limit)
         self._of = of
         self._setting = setting

@@ -208,9 +208,9 @@ class Pool:
         """Return True while a connection opens that a request may use."""
         return self._links.is_opening(borrower.key)
 
-    def close_idle(self, since: float) -> None:
-        """Close the links that nothing has used since a time."""
-        self._links.close_idle(since)
+    def close_idle(self, since: float, keep: Callable[[Hashable], bool] | None = None) -> None:
+        """Close the links that nothing has used since a time, but those with a key that `keep` accepts."""
+        self._links.close_idle(since, keep)
 
     async def close(self) -> None:
         """Close all links."""

@@ -7,7 +7,7 @@ from collections import OrderedDict
 from collections.abc import Awaitable, Callable, Generator, Sequence
 from contextlib import aclosing, contextmanager
 from hashlib import sha256
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 from mcp_products.app.components.named_things import ThingKind, things_named
 from mcp_products.app.components.uris import may_serve
@@ -135,6 +135,8 @@ def _key_of(user: Any, token: str) -> str:
     rights: str = user.rights_key
     return rights if user.claims else f"{rights} {sha256(token.encode()).hexdigest()}"
 
+
+T = TypeVar("T")
 
 _RELIST_SECONDS: Final = 1.0  # Seconds after a list in which an unknown name does not cause another one.
 _MAX_LISTS: Final = 16  # Lists of the server that are read at the same time.
@@ -301,15 +303,30 @@ class GatedUpstream(TargetProvider):
             self._is_awaited = self._users.is_opening(ctx)
             raise self._late(self.limits.seconds) from None
         try:
-            return await self._read_pages(ctx, kind)
+            return await self._repeated(ctx, lambda ends: self._read_pages(ctx, kind, ends))
         finally:
             self._list_places.give_back(client)
 
-    async def _read_pages(self, ctx: ServerContext, kind: str) -> list[Any]:
+    async def _repeated(self, ctx: ServerContext, read: Callable[[float], Awaitable[T]]) -> T:
+        """Return what is read of the server until a time; read once more if the connection broke: that runs nothing."""
+        ends = asyncio.get_running_loop().time() + self.limits.seconds
+        try:
+            return await read(ends)
+        except NoAnswerError as error:
+            if not self._may_repeat(ctx, error):
+                raise
+        return await read(ends)
+
+    def _may_repeat(self, ctx: ServerContext, error: NoAnswerError) -> bool:
+        """Return True for the first failure of connections, after which the next one is opened at once."""
+        is_first = self.breaker.state == "closed" and not self._users.of(ctx).opener.is_waiting
+        return error.is_outage and not error.is_late and is_first
+
+    async def _read_pages(self, ctx: ServerContext, kind: str, ends: float) -> list[Any]:
         items: list[Any] = []
         seconds = float("inf")
         try:
-            async for page in self.pages(ctx, kind):
+            async for page in self.pages(ctx, kind, ends):
                 items += getattr(page, kind)
                 is_public = getattr(page, "cache_scope", None) == "public"
                 seconds = min(seconds, (page.ttl_ms or 0) / 1000 if is_public else 0.0)
@@ -421,15 +438,21 @@ class GatedUpstream(TargetProvider):
             return own == id or (kind in _LOCATED and find_uri(id, [own]) is not None)
 
         with self._noting_failure(ctx, f"list_{list_kind}"):
-            if await self._has_locked(ctx, list_kind, is_meant):
+            if await self._repeated(ctx, lambda ends: self._has_locked(ctx, list_kind, is_meant, ends)):
                 return True
             if kind != "resource":
                 return False
-            return await self._has_locked(ctx, "resource_templates", lambda item: may_serve(item.uri_template, id))
 
-    async def _has_locked(self, ctx: ServerContext, kind: str, is_meant: Callable[[Any], bool]) -> bool:
+            def is_template(item: Any) -> bool:
+                return may_serve(item.uri_template, id)
+
+            return await self._repeated(
+                ctx, lambda ends: self._has_locked(ctx, "resource_templates", is_template, ends)
+            )
+
+    async def _has_locked(self, ctx: ServerContext, kind: str, is_meant: Callable[[Any], bool], ends: float) -> bool:
         assert self.lock is not None, "only a gateway with a lock asks"
-        async with aclosing(self.pages(ctx, kind)) as pages:
+        async with aclosing(self.pages(ctx, kind, ends)) as pages:
             async for page in pages:
                 meant = [item for item in getattr(page, kind) if is_meant(item)]
                 if self.lock.accepted(self._name, kind, meant):
@@ -539,9 +562,17 @@ class GatedUpstream(TargetProvider):
                 raise self._late(self.limits.seconds) from None
 
     async def _timed(self, name: str, ctx: ServerContext, params: Any) -> Any:
-        """Return the result of a request. Raises JSONRPCError after the time of the settings, without that to start."""
+        """Return the result of a request, which is sent once.
+
+        Raises JSONRPCError after the time of the settings, without that to start.
+        """
         try:
             with self._noting_failure(ctx, _REQUESTS):
+                try:
+                    return await self.forward(name, ctx, params, self.settings.timeout)
+                except NoAnswerError as error:
+                    if error.was_open or not self._may_repeat(ctx, error):
+                        raise  # It may have run.
                 return await self.forward(name, ctx, params, self.settings.timeout)
         except TimeoutError:
             assert self.settings.timeout is not None, "only a time that was set has passed"

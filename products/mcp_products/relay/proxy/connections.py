@@ -13,7 +13,7 @@ from weakref import WeakKeyDictionary
 from mcp_runtime.aio.fan_out import FanOut
 from mcp_runtime.errors import ConnectionClosedError, JSONRPCError
 from mcp_runtime.protocol.jsonrpc import INTERNAL_ERROR
-from mcp_runtime.protocol.revision import Revision
+from mcp_runtime.protocol.revision import LOG_LEVEL, Revision
 from mcp_runtime.server.context import ConnectionState, ServerContext, session_key, share_key
 from mcp_runtime.server.service import ServerDispatcher
 
@@ -27,7 +27,7 @@ from ..upstream.target import ClientConnector
 from ..upstream.translation import LossCounter
 from .calls import ProxyDownstream
 from .changes import ChangeTeller
-from .client_side import INPUT_CAPABILITIES, log_level, session_capabilities
+from .client_side import INPUT_CAPABILITIES, session_capabilities
 from .sharing import ConnectionRules, SessionSharing
 from .target import ConnectedTarget, ListenedResources, RelayedTarget, TargetConnection, Watches
 
@@ -220,7 +220,7 @@ class TargetConnections:
             pool.release(connection, held=holds)
             self._close_idle_later(pool)
 
-        return self._target(connection, self._wants_logs(ctx)), release, holds
+        return self._target(connection, pool is self._pool or self._wants_logs(ctx)), release, holds
 
     async def _acquire_own(self, ctx: ServerContext) -> tuple[TargetConnection, Callable[[], None], bool]:
         """Return the connection that a session has for itself, as `acquire` does."""
@@ -244,7 +244,7 @@ class TargetConnections:
         beginning: its client gets log messages if it has set one.
         """
         if ctx.connection_state.session_id is None:
-            return log_level(ctx) is not None
+            return LOG_LEVEL in ctx.meta
         return self._sharing.has_set_level(ctx.connection_state)
 
     def level_set(self, state: ConnectionState) -> None:

@@ -143,15 +143,16 @@ class TargetProvider(Provider):
             items += getattr(page, kind)
         return items
 
-    async def pages(self, ctx: ServerContext, kind: str) -> AsyncGenerator[Any]:
-        """Yield the pages of a list of the target.
+    async def pages(self, ctx: ServerContext, kind: str, ends: float | None = None) -> AsyncGenerator[Any]:
+        """Yield the pages of a list of the target, until `ends`, a time of the event loop; by default that of `limits`.
 
         Raises JSONRPCError for a list that has not ended after the time of `limits`, or that is longer.
         """
         row = self._rows[f"list_{kind}"]
         listed = ListedPages(row.method, self.limits)
         meta = {"_meta": self._required_meta(ctx)}
-        ends = asyncio.get_running_loop().time() + self.limits.seconds
+        if ends is None:
+            ends = asyncio.get_running_loop().time() + self.limits.seconds
         cursor: str | None = None
         is_open = False
         try:
@@ -172,7 +173,7 @@ class TargetProvider(Provider):
                 release()
         except TimeoutError:
             message = f"{self._name!r} has not listed its {kind} within {self.limits.seconds:g} s"
-            raise NoAnswerError(message, is_outage=is_open) from None  # Others may have all connections.
+            raise NoAnswerError(message, is_outage=is_open, is_late=True) from None  # Others may have all connections.
         except RemoteError as error:
             raise JSONRPCError(INTERNAL_ERROR, f"the {kind} of {self._name!r}: {error}") from error
 

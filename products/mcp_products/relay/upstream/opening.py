@@ -64,12 +64,14 @@ class NoAnswerError(JSONRPCError):
 
     `is_outage` is True if the upstream is at fault: it cannot be reached or started, it ends, is late, or has an error
     of the server (HTTP 5xx). `was_open` is False if there was no connection, so that the request was not sent.
+    `is_late` is True if there was no answer in time.
     """
 
-    def __init__(self, message: str, *, is_outage: bool, was_open: bool = True) -> None:
+    def __init__(self, message: str, *, is_outage: bool, was_open: bool = True, is_late: bool = False) -> None:
         super().__init__(INTERNAL_ERROR, message)
         self.is_outage = is_outage
         self.was_open = was_open
+        self.is_late = is_late
 
 
 def is_outage(error: Exception) -> bool:
@@ -195,6 +197,11 @@ class Opener:
         if self.on_open is not None:
             self.on_open(upstream)
         return upstream
+
+    @property
+    def is_waiting(self) -> bool:
+        """True if the next connection is not opened at once, because the last ones have failed."""
+        return self._not_before > asyncio.get_running_loop().time()
 
     @property
     def newest(self) -> Revision:

@@ -231,7 +231,7 @@ def clock(monkeypatch: pytest.MonkeyPatch) -> Any:
 
 
 def breaker_of(failures: int = 3, delay: float = 10.0) -> CircuitBreaker:
-    return CircuitBreaker("shop", BreakerSettings({"failures": failures, "delay": delay}))
+    return CircuitBreaker("shop", BreakerSettings(failures, delay))
 
 
 async def test_delays_double_up_to_a_limit_and_begin_anew_after_an_answer(clock: Any) -> None:

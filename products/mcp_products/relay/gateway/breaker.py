@@ -6,10 +6,9 @@ import logging
 import math
 import random
 from collections import Counter, OrderedDict
-from collections.abc import Callable, Generator, Hashable, Mapping
+from collections.abc import Callable, Generator, Hashable
 from contextlib import contextmanager
-from dataclasses import dataclass
-from typing import Any, Final, Literal
+from typing import Final, Literal, NamedTuple
 
 from mcp_runtime.aio import clock as clocks
 from mcp_runtime.errors import JSONRPCError
@@ -31,16 +30,11 @@ STATES: Final[tuple[State, ...]] = ("closed", "half open", "open")
 """The states in the order of their numbers in metrics."""
 
 
-@dataclass(init=False, slots=True)
-class BreakerSettings:
+class BreakerSettings(NamedTuple):
     """After how many failures in a row a server is not asked, and for how many seconds at first."""
 
-    failures: int
-    delay: float
-
-    def __init__(self, table: Mapping[str, Any]) -> None:
-        self.failures = table.get("failures", 5)
-        self.delay = table.get("delay", 30.0)
+    failures: int = 5
+    delay: float = 30.0
 
 
 class CircuitOpenError(JSONRPCError):
@@ -65,7 +59,7 @@ class CircuitBreaker:
 
     def __init__(self, name: str, settings: BreakerSettings | None) -> None:
         """Create a closed one. `name` is that of the server, for messages; without settings it never opens."""
-        self.on_close: Callable[[], None] | None = None
+        self.on_close: Callable[[], None] = lambda: None
         """Called when the server answers again."""
         self.reason: str | None = None
         """Why it is not closed."""
@@ -77,7 +71,6 @@ class CircuitBreaker:
         self._is_probing = False
         self._rounds = 0  # Delays since it was closed last.
         self._epoch = 0  # Counts changes of the state: what began before says nothing about the present one.
-        self._failures = 0
         self._failures_of: Counter[Hashable] = Counter()
         self._clients: OrderedDict[Hashable, float] = OrderedDict()  # The two that used the server last, and when.
 
@@ -118,11 +111,9 @@ class CircuitBreaker:
             if epoch == self._epoch:
                 self.failed("it has not answered in time", client)
             raise
-        except BaseException:
-            raise  # It says nothing of the server: a rule, a client that has left, a place that was not free.
         else:
             self._answered(epoch)
-        finally:
+        finally:  # What else was raised says nothing of the server: a client that has left, a place that was not free.
             if is_probe and epoch == self._epoch:  # Undecided: the next request is the probe.
                 self._is_probing = False
                 self._until = clocks.monotonic()
@@ -137,12 +128,10 @@ class CircuitBreaker:
         self._until = now + self._settings.delay  # Then another one, if the probe takes longer.
 
     def _answered(self, epoch: int) -> None:
-        if epoch != self._epoch:
-            return
-        self._failures = 0
-        self._failures_of.clear()
-        if self._until is not None:
-            self._close()
+        if epoch == self._epoch:
+            self._failures_of.clear()
+            if self._until is not None:
+                self._close()
 
     def failed(self, reason: str, client: Hashable = None) -> None:
         """Note a failure: of a request of a client, or, without one, of a connection that could not be opened."""
@@ -153,12 +142,10 @@ class CircuitBreaker:
             if self._is_probing:
                 self._open()
             return
-        if client is not None and self._is_shared(client):
-            if self._failures_of[client] >= self._settings.failures - 1 > 0:
-                return
+        most = self._settings.failures - 1
+        if client is None or not self._is_shared(client) or self._failures_of[client] < max(most, 1):
             self._failures_of[client] += 1
-        self._failures += 1
-        if self._failures >= self._settings.failures:
+        if self._failures_of.total() > most:
             self._open()
 
     def _is_shared(self, client: Hashable) -> bool:
@@ -176,7 +163,6 @@ class CircuitBreaker:
         self._is_probing = False
         self._rounds += 1
         self._epoch += 1
-        self._failures = 0
         self._failures_of.clear()
         self.openings += 1
 
@@ -187,5 +173,4 @@ class CircuitBreaker:
         self._rounds = 0
         self._epoch += 1
         self.reason = None
-        if self.on_close is not None:
-            self.on_close()
+        self.on_close()

@@ -127,7 +127,7 @@ class UpstreamSettings:
         self.exchange = ExchangeSettings(table["exchange"]) if "exchange" in table else None
         self.tools = {tool: ToolChange(change) for tool, change in table.get("tools", {}).items()}
         breaker = table.get("breaker", True)
-        self.breaker = None if breaker is False else BreakerSettings(breaker if is_object(breaker) else {})
+        self.breaker = None if breaker is False else BreakerSettings(**(breaker if is_object(breaker) else {}))
 
     @property
     def target(self) -> tuple[object, ...]:

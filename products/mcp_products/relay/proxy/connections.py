@@ -57,6 +57,7 @@ class ProxySession:
         downstream = ProxyDownstream(connections.name, connections.revision, teller, dispatcher)
         details = connections.details(ctx)
         self.downstream = downstream
+        self.subscribing = 0
         self._connections = connections
         self.connection = SessionConnection(lambda: self._open(details), connections.places)
         self._present: UpstreamConnection | None = None
@@ -95,7 +96,8 @@ class ProxySession:
     def idle_since(self, since: float) -> UpstreamConnection | None:
         """Return the connection, which is open no more, if nothing has used it since a time, and nobody watches."""
         connection = self.connection.present
-        if connection is None or connection.users or connection.last_used > since or self.watches.is_any:
+        is_used = self.subscribing or self.watches.is_any or (connection is not None and connection.users)
+        if connection is None or connection.last_used > since or is_used:
             return None
         connection.upstream.is_closing = True
         return connection
@@ -151,7 +153,7 @@ class TargetConnections:
         self._session_pool = Pool(places.limit, self._open_shared, self._close_later, of_sessions)
         for pool in (self._pool, self._session_pool):
             pool.end_waiting.append(self.suspended.end_oldest)
-        self._sharing = SessionSharing(rules.share, self._close_later)
+        self.sharing = SessionSharing(rules.share, self._close_later)
         self._borrowed = ProxyDownstream(name, revision, teller)
         self.input_rows = self._borrowed.input_rows
         self._of_sessions: WeakKeyDictionary[ConnectionState, ProxySession] = WeakKeyDictionary()
@@ -166,7 +168,7 @@ class TargetConnections:
     ) -> UpstreamConnection:
         """Return an open connection, on which a stateless target is asked for changes of its lists, which it need not
         allow; wait so many seconds until it listens. Raises JSONRPCError if the target cannot be reached."""
-        if (first := self._sharing.take(downstream, owner, details.capabilities)) is not None:
+        if (first := self.sharing.take(downstream, owner, details.capabilities)) is not None:
             return first
         connection = await open_connection(self.opener, details, downstream, owner)
         self.target_is_stateless = connection.translation.up_is_stateless
@@ -209,8 +211,8 @@ class TargetConnections:
             if not await self._shares(ctx):
                 return await self._acquire_own(ctx)
             pool = self._session_pool
-            if self._sharing.add(state, borrower.key):
-                state.background_tasks.at_end(lambda: self._end_sharing(state))
+            if self.sharing.add(state, borrower.key):
+                state.background_tasks.at_end(lambda: self._end_session(state))
         if state.is_stateless or pool is self._session_pool:
             self.teller.add(state)
         connection = await pool.acquire(borrower, self._borrowed, gets_messages)
@@ -245,11 +247,7 @@ class TargetConnections:
         """
         if ctx.connection_state.session_id is None:
             return LOG_LEVEL in ctx.meta
-        return self._sharing.has_set_level(ctx.connection_state)
-
-    def level_set(self, state: ConnectionState) -> None:
-        """Note that the client of a session has set its minimum level of log messages."""
-        self._sharing.set_level(state)
+        return self.sharing.has_set_level(ctx.connection_state)
 
     # ---- sessions that share connections -----------------------------------------------------------------------------
 
@@ -260,22 +258,18 @@ class TargetConnections:
         """
         own = self._of_sessions.get(ctx.connection_state)
         has_own = own is not None and (own.connection.present is not None or own.connection.is_opening)
-        if self._sharing.is_off or has_own or session_key(ctx) is None:
+        if self.sharing.share is False or has_own or session_key(ctx) is None:
             return False
         details = self.details(ctx)
-        if self.target_is_stateless is None and self._sharing.depends:
+        if self.target_is_stateless is None and self.sharing.share is None:
             downstream, user = self.of_session(ctx).downstream, _user_of(ctx)
             try:
-                await self._sharing.learn(
+                await self.sharing.learn(
                     lambda: self.open(details, downstream, listens_within=_LISTEN_SECONDS), user, details.capabilities
                 )
             except ConnectionClosedError as error:
                 raise self.opener.names.failure(error) from error
-        return self._sharing.may_share(details.capabilities, self.target_is_stateless is True)
-
-    def _end_sharing(self, state: ConnectionState) -> None:
-        if self._sharing.remove(state):
-            self._close_idle_later(self._session_pool)
+        return self.sharing.may_share(details.capabilities, self.target_is_stateless is True)
 
     # ---- sessions ----------------------------------------------------------------------------------------------------
 
@@ -306,14 +300,11 @@ class TargetConnections:
         Raises JSONRPCError if the target refuses that, or cannot be reached.
         """
         session = await self.open_session(ctx)
-        connection = session.connection.present
-        if connection is not None:
-            connection.users += 1
+        session.subscribing += 1
         try:
             await session.watches.add(uri, outside)
         finally:
-            if connection is not None:
-                connection.users -= 1
+            session.subscribing -= 1
             self._end_idle_later(session)
 
     async def open_session(self, ctx: ServerContext) -> ProxySession:
@@ -321,7 +312,7 @@ class TargetConnections:
         session = self.of_session(ctx)
         if self.connected is None:
             await self._opened(session, ctx)
-            if ctx.connection_state.session_id is not None and self._sharing.remove(ctx.connection_state):
+            if ctx.connection_state.session_id is not None and self.sharing.remove(ctx.connection_state):
                 self.teller.remove(ctx.connection_state)  # It hears of changes over its own connection.
         return session
 
@@ -342,7 +333,7 @@ class TargetConnections:
         session = self._of_sessions.get(ctx.connection_state)
         if ctx.connection_state.session_id is not None:
             is_opening = session is not None and session.connection.is_opening
-            return is_opening or self._sharing.is_learning or self._session_pool.is_opening(self._borrower(ctx)[0])
+            return is_opening or self.sharing.is_learning or self._session_pool.is_opening(self._borrower(ctx)[0])
         return self._pool.is_opening(self._borrower(ctx)[0])
 
     def unwatch(self) -> None:
@@ -353,6 +344,8 @@ class TargetConnections:
     def _end_session(self, state: ConnectionState) -> None:
         if (session := self._of_sessions.pop(state, None)) is not None:
             self._end(session)
+        if self.sharing.remove(state):
+            self._close_idle_later(self._session_pool)
 
     def _end(self, session: ProxySession) -> None:
         if (connection := session.connection.end()) is not None:
@@ -365,7 +358,7 @@ class TargetConnections:
         """Close connections that nothing will have used for some time; those of sessions that go on only by settings,
         because over them the sessions hear of changes."""
         loop, seconds = asyncio.get_running_loop(), self._idle_seconds or _IDLE_SECONDS
-        keep = self._sharing.is_used if pool is self._session_pool and self._idle_seconds is None else None
+        keep = self.sharing.is_used if pool is self._session_pool and self._idle_seconds is None else None
         loop.call_later(seconds, lambda: pool.close_idle(loop.time() - seconds, keep))
 
     def _end_idle_later(self, session: ProxySession) -> None:
@@ -393,7 +386,7 @@ class TargetConnections:
     async def close(self) -> None:
         """Close all connections, and wait until they are closed."""
         self.suspended.close()
-        await self._sharing.close()
+        await self.sharing.close()
         await asyncio.gather(self._pool.close(), self._session_pool.close())
         for session in list(self._of_sessions.values()):
             self._end(session)

@@ -214,7 +214,7 @@ class TargetProvider(Provider):
         """Pass a log level or a change of roots to the target, if a connection is open."""
         connections = self.connections(ctx)
         if name == "set_level":
-            connections.level_set(ctx.connection_state)
+            connections.sharing.with_level.add(ctx.connection_state)
         target = connections.existing(ctx.connection_state)
         if target is not None and name == "set_level":
             await target.set_level(params.level)

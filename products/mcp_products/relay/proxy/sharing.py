@@ -46,10 +46,11 @@ class SessionSharing:
 
     def __init__(self, share: bool | None, close: Callable[[UpstreamConnection], asyncio.Task[None]]) -> None:
         """Create rules for no sessions; `close` closes a connection in a task."""
-        self._share = share
+        self.share = share
+        self.with_level: WeakSet[ConnectionState] = WeakSet()
+        """The sessions whose clients have set a minimum level of log messages, here."""
         self._close = close
         self._keys: WeakKeyDictionary[ConnectionState, Hashable] = WeakKeyDictionary()
-        self._with_level: WeakSet[ConnectionState] = WeakSet()
         self._learning: SharedWork[None] = SharedWork("the first connection to the target")
         self._first: _First | None = None
 
@@ -60,17 +61,7 @@ class SessionSharing:
 
         A target with a handshake may ask for roots at any time, which are those of one client.
         """
-        return self._share is not False and (is_stateless or (self._share is True and "roots" not in capabilities))
-
-    @property
-    def is_off(self) -> bool:
-        """True if no session shares connections, whatever the target is."""
-        return self._share is False
-
-    @property
-    def depends(self) -> bool:
-        """True if it depends on the target whether sessions share connections."""
-        return self._share is None
+        return self.share is not False and (is_stateless or (self.share is True and "roots" not in capabilities))
 
     def add(self, state: ConnectionState, key: Hashable) -> bool:
         """Note that a session uses connections with a key; return False if that was noted before."""
@@ -86,13 +77,9 @@ class SessionSharing:
         """Return True while there is a session that uses connections with a key."""
         return key in self._keys.values()
 
-    def set_level(self, state: ConnectionState) -> None:
-        """Note that the client of a session has set a minimum level of log messages."""
-        self._with_level.add(state)
-
     def has_set_level(self, state: ConnectionState) -> bool:
         """Return True if the client of a session has set a level; at another worker, another one than the lowest."""
-        return state in self._with_level or state.log_level != LEVELS[0]
+        return state in self.with_level or state.log_level != LEVELS[0]
 
     # ---- the first connection ----------------------------------------------------------------------------------------
 

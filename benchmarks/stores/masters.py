@@ -35,8 +35,16 @@ RESULTS = HERE.parent / "results" / "store_masters.md"
 NAMES = ("redis", "redis cluster")
 KIND = Kind(f"session with a stream, {MANY}", MANY, tool="report")
 SESSIONS = 2_000
-HEADS = ["masters", "calls a second here", "CPU µs of the worker", "CPU µs of all masters", "of the busiest one"]
-HEADS += ["calls a second with a processor for each master", "ratio", "bytes of a session"]
+HEADS = (
+    "masters",
+    "calls a second here",
+    "CPU µs of the worker",
+    "CPU µs of all masters",
+    "of the busiest one",
+    "calls a second with a processor for each master",
+    "ratio",
+    "bytes of a session",
+)
 
 
 def masters_of(candidate: Candidate) -> list[Any]:

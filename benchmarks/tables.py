@@ -274,6 +274,7 @@ TEXTS: Final[Mapping[str, Callable[[], str]]] = {
     **{f"bridge-own-{count}": partial(bridge_own, count) for count in (1000, 2000, 4000)},
     "sessions-memory": partial(idle, "bytes per idle session", 10_000 / 1e6),
     "streams-memory": partial(idle, "MB with all sessions and streams open", 1),
+    "masters": partial(copied, "store_masters.md", ""),
     "capacity-costs": capacity.costs_table,
     "capacity": capacity.table,
     "capacity-worker": lambda: f"{capacity.limits()[0]:,}",

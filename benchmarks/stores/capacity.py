@@ -15,6 +15,7 @@ from dataclasses import dataclass
 
 SESSIONS = (1_000, 100_000, 10_000_000)
 USED = 0.6  # The share of a processor that is used, so that a worker that ends or a busy minute changes little.
+MASTERS = 3  # The fewest primaries of a Redis Cluster.
 STREAM_SECONDS = 300  # Seconds for which a finished stream is stored.
 
 
@@ -38,6 +39,7 @@ class Costs:
     session_redis: int = 793
     stored_stream: int = 4_728  # A stream of Redis with up to ten events of 200 bytes; each further one takes 260.
     streams_of_worker: int = 5_000  # Open streams that were tried with one worker.
+    divided: float = 1.75  # A call costs all masters of a Redis Cluster so many times what it costs one Redis.
     notified: float = 2_460.0  # Open streams that a worker notifies in a second.
 
 
@@ -62,6 +64,7 @@ class Need:
     redis_processors: float
     redis_bytes: float
     redises: int
+    masters: int  # Of one Redis Cluster instead.
     notify_seconds: float
 
 
@@ -85,6 +88,7 @@ def need_of(sessions: int, use: Use = TYPICAL, costs: Costs = MEASURED) -> Need:
         redis_processors,
         sessions * costs.session_redis + streamed * STREAM_SECONDS * costs.stored_stream,
         max(1, math.ceil(redis_processors / USED)),
+        max(MASTERS, math.ceil(redis_processors * costs.divided / USED)),
         streams / workers / costs.notified,
     )
 
@@ -103,7 +107,8 @@ def table(use: Use = TYPICAL, sessions: Sequence[int] = SESSIONS) -> str:
         "seconds until all streams have a change": [f"{need.notify_seconds:.1f}" for need in needs],
         "processors that Redis uses": [f"{need.redis_processors:.2g}" for need in needs],
         "memory of Redis, GiB": [f"{need.redis_bytes / 2**30:.2g}" for need in needs],
-        "Redis servers": [f"{need.redises}" for need in needs],
+        "Redis servers, each with a deployment": [f"{need.redises}" for need in needs],
+        "or primaries of one Redis Cluster": [f"{need.masters}" for need in needs],
     }
     return "\n".join(f"| {name} | {' | '.join(cells)} |" for name, cells in rows.items())
 

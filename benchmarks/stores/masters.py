@@ -125,7 +125,7 @@ def main() -> None:
     print(table)
     if not options.quick:
         text = f"# A store of one and of three masters\n\n{(__doc__ or '').partition('    python bench')[0].strip()}\n"
-        text += (__doc__ or "").partition("--quick]\n\n")[2].rpartition(" The table is")[0]
+        text += (__doc__ or "").partition("--quick]\n\n")[2].rpartition("\nThe table is also")[0]
         rest = f"{rounds} rounds of {CALLS} calls over {MANY} connections, {count:,} sessions. {measured()}"
         write_results(RESULTS, f"{text}\n\n{table}\n\n{rest}\n", ("products/mcp_products/workers/stores",))
 

@@ -30,6 +30,14 @@ def test_costs_of_calls_are_not_below_what_was_measured() -> None:
     assert int(stateless) >= 0.9 * calls["stateless"][0]
 
 
+def test_what_a_cluster_costs_is_not_below_what_was_measured() -> None:
+    text = (ROOT / "benchmarks" / "results" / "store_masters.md").read_text(encoding="utf-8")
+    rows = re.findall(r"^\| (\d) \| [\d,]+ \| \d+ \| (\d+) \|", text, re.M)
+    (one, alone), (three, divided) = [(int(masters), int(spent)) for masters, spent in rows]
+    assert (one, three) == (1, 3)
+    assert PROGRAM["MEASURED"].divided >= 0.9 * divided / alone
+
+
 def test_bytes_are_not_below_what_was_measured() -> None:
     text, costs = (ROOT / "docs" / "reliability.md").read_text(encoding="utf-8"), PROGRAM["MEASURED"]
 
@@ -44,7 +52,7 @@ def test_bytes_are_not_below_what_was_measured() -> None:
 
 def test_what_is_needed_grows_with_sessions_and_has_two_workers_at_least() -> None:
     need, use = PROGRAM["need_of"], PROGRAM["Use"]
-    assert need(1).workers == 2 and need(1).redises == 1
+    assert need(1).workers == 2 and need(1).redises == 1 and need(1).masters == 3
     # 60 calls a second of 76 µs, without streams.
     busy = need(3600, use(calls=1 / 60, streams=0.0, open=0.0))
     assert round(busy.calls) == 60 and abs(busy.processors - 60 * 76e-6) < 1e-9

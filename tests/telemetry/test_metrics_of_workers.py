@@ -22,8 +22,9 @@ from support.clients import connect
 from support.peers import started
 from support.project import TESTS
 
+from mcp_generated import App, LocalError
 from mcp_products.metrics.families import Exemplar, Family, Histogram, content_type, merged, text_of
-from mcp_products.metrics.process import note_end, read, write
+from mcp_products.metrics.process import ProcessMetrics, note_end, read, write
 
 PROGRAM = TESTS / "support" / "metrics" / "workers_program.py"
 OPENMETRICS = "application/openmetrics-text;version=1.0.0,text/plain;q=0.5"
@@ -105,6 +106,27 @@ def test_a_process_whose_file_is_left_is_not_counted_twice(tmp_path: Path) -> No
     note_end(tmp_path, 1)
     (tmp_path / "1.json").write_bytes(content)  # As between the two steps of `note_end`.
     assert total(tmp_path)["calls_total"] == 2.0
+
+
+def test_without_the_sdk_the_line_that_installs_it_is_named_and_a_gateway_shows_its_own_counts(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setitem(sys.modules, "opentelemetry.sdk.metrics", None)
+    monkeypatch.delitem(sys.modules, "mcp_products.metrics.otel", raising=False)
+    process = ProcessMetrics()
+    with pytest.raises(
+        LocalError, match=r"metrics_path= needs opentelemetry-sdk: pip install 'mcp-generated\[metrics\]'"
+    ):
+        process.begin()
+    process.add(families)
+    process.begin()
+    assert values(text_of(process.all()), "running") == {(): 1.0}
+
+
+@pytest.mark.parametrize("path", ["metrics", "/a b", 1])
+def test_a_wrong_path_is_refused_where_it_is_written(path: object) -> None:
+    with pytest.raises(LocalError, match=r"run\(\): metrics_path must be a path"):
+        App("wrong").run("http", metrics_path=path)  # type: ignore[arg-type]
 
 
 # ---- real processes --------------------------------------------------------------------------------------------------

@@ -97,6 +97,10 @@ class ProcessMetrics:
         """Add families that are not OpenTelemetry's. They are read by any thread."""
         self._sources.append(source)
 
+    def remove(self, source: Source) -> None:
+        """Read these families no more."""
+        self._sources.remove(source)
+
     def share(self, folder: Path) -> None:
         """Be one of the workers whose files are in a folder."""
         self._folder = folder

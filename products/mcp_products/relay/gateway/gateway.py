@@ -175,8 +175,11 @@ class Gateway:
                 "metrics_path": self._settings.metrics,
             }
             keywords = {**{name: path for name, path in paths.items() if path is not None}, **keywords}
-            PROCESS.add(self._families)
-        self.app.run(transport, **keywords)
+        PROCESS.add(self._families)
+        try:
+            self.app.run(transport, **keywords)
+        finally:
+            PROCESS.remove(self._families)
 
     def _opened(self) -> None:
         if hasattr(signal, "SIGHUP") and threading.current_thread() is threading.main_thread():

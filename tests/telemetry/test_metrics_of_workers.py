@@ -208,3 +208,29 @@ async def reaches(url: str, count: float) -> None:
     while (seen := calls(scraped(url))) != count:
         assert seen < count
         await asyncio.sleep(0.05)
+
+
+@pytest.mark.long
+@pytest.mark.deadline(120)
+@pytest.mark.skipif(sys.platform == "win32", reason="workers need POSIX")
+async def test_a_gateway_of_several_workers_shows_what_all_have_asked_of_its_upstreams(tmp_path: Path) -> None:
+    settings = tmp_path / "gateway.toml"
+    with served(1, "default") as (upstream, _):
+        settings.write_text(f'[gateway]\nmetrics = "/metrics"\n[upstreams.one]\nurl = "{upstream}"\n')
+        words = ["-m", "mcp_products.relay.gateway", str(settings), "--http", "127.0.0.1:0", "--workers", "2"]
+        gateway = started([sys.executable, *words], dict(os.environ), "listening at ")
+        try:
+            url = gateway.output.split("listening at ")[1].strip()
+            for number in range(6):
+                async with connect(url) as client:
+                    await client.call_tool("one_process", {"number": number})
+            while (seen := calls(scraped(url), "one_process")) != 6:
+                assert seen < 6
+                await asyncio.sleep(0.05)
+            text = scraped(url)
+        finally:
+            gateway.process.terminate()
+            gateway.process.wait(30)
+    assert values(text, "mcp_gateway_upstream_up") == {(("upstream", "one"),): 1.0}
+    assert values(text, "mcp_gateway_requests_total")[(("upstream", "one"),)] >= 6
+    assert len(values(text, "mcp_runtime_store_lag_seconds")) == 2

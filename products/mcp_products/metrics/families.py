@@ -10,6 +10,8 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Final, Literal, TypeAlias
 
+from mcp_runtime.protocol.models import is_object
+
 Labels: TypeAlias = tuple[tuple[str, str], ...]
 
 OPENMETRICS: Final = "application/openmetrics-text"
@@ -38,7 +40,7 @@ class Histogram:
     bounds: list[float]
     counts: list[int]
     sum: float
-    exemplars: dict[int, Exemplar] = field(default_factory=dict)
+    exemplars: dict[int, Exemplar] = field(default_factory=dict[int, Exemplar])
     """The newest measurement of a bucket that has a trace, by the bucket's index."""
 
     def add(self, other: Histogram) -> None:
@@ -73,7 +75,7 @@ class Family:
     kind: Literal["counter", "gauge", "histogram"]
     text: str
     merge: Literal["sum", "lowest", "highest", "each"] = "sum"
-    points: dict[Labels, float | Histogram] = field(default_factory=dict)
+    points: dict[Labels, float | Histogram] = field(default_factory=dict[Labels, float | Histogram])
 
     def as_json(self) -> dict[str, Any]:
         """Return the family for `from_json`."""
@@ -88,7 +90,7 @@ class Family:
 
 
 def _point(value: Any) -> float | Histogram:
-    if not isinstance(value, dict):
+    if not is_object(value):
         return float(value)
     exemplars = {int(bucket): Exemplar(**exemplar) for bucket, exemplar in value["exemplars"].items()}
     return Histogram(value["bounds"], value["counts"], value["sum"], exemplars)

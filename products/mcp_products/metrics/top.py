@@ -48,7 +48,7 @@ class Look:
     """The samples of one scrape."""
 
     time: float
-    samples: dict[str, list[tuple[Labels, float]]] = field(default_factory=dict)
+    samples: dict[str, list[tuple[Labels, float]]] = field(default_factory=dict[str, list[tuple[Labels, float]]])
 
     def of(self, name: str) -> list[tuple[Labels, float]]:
         """Return the samples of a name."""

@@ -195,7 +195,7 @@ def _carrier_of_headers(scope: Mapping[str, Any] | None) -> dict[str, str]:
     """Return the trace in the headers of an HTTP request, which a proxy may have begun. If the current span is in that
     trace already, such as that of an ASGI middleware, it is kept."""
     names = {key.encode(): key for key in _KEYS}
-    headers = [] if scope is None else scope["headers"]
+    headers: Sequence[tuple[bytes, bytes]] = () if scope is None else scope["headers"]
     carrier = _carrier({names[name]: value.decode("latin-1") for name, value in headers if name in names})
     if "traceparent" not in carrier or not is_recorded():
         return {}

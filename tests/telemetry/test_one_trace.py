@@ -222,5 +222,6 @@ async def test_one_trace_through_nginx_a_gateway_and_its_servers(
     for line in served:
         assert line["attributes"]["gen_ai.operation.name"] == "execute_tool"
         assert line["attributes"]["mcp.method.name"] == "tools/call"
+        assert line["attributes"]["network.transport"] == ("pipe" if line["process"] == "stdio" else "tcp")
     asked, *_ = [line for line in served if line["process"] == "gateway"]
     assert asked["attributes"]["mcp.protocol.version"] == version

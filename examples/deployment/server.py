@@ -56,4 +56,5 @@ if __name__ == "__main__":
         limits=LIMITS,
         health_path="/healthz",
         ready_path="/readyz",
+        metrics_path=text("MCP_METRICS", "") or None,
     )

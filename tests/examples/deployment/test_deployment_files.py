@@ -60,7 +60,7 @@ def seconds(text: str) -> int:
 
 def test_only_variables_that_the_server_reads_are_set_and_its_page_lists_them() -> None:
     read = set(re.findall(r'\b(?:text|number)\("(\w+)"', SERVER.read_text()))
-    assert len(read) == 5
+    assert len(read) == 6
     for starter, environment in environments().items():
         assert {name for name in environment if name.startswith("MCP_")} <= read, starter
     assert set(re.findall(r"^\| `(MCP_\w+)` \|", (FOLDER / "README.md").read_text(), re.M)) == read

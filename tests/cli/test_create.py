@@ -136,6 +136,6 @@ def test_nothing_is_found_of_its_server(project: Path) -> None:
 @pytest.mark.long
 def test_it_can_be_packed(project: Path, tmp_path: Path) -> None:
     bundle = tmp_path / "my-server.mcpb"
-    done = mcp_codegen("pack", "my_server/server.py", "--folder", ".", "--output", bundle, folder=project)
+    done = mcp_codegen("pack", "my_server/server.py", "--output", bundle, folder=project)
     assert done.returncode == 0, done.stderr
     assert mcp_codegen("pack", bundle, "--check").stdout == f"{bundle}: no problems\n"

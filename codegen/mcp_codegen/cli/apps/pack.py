@@ -54,7 +54,9 @@ dependencies = {requirements}
 
 @click.command("pack", cls=ServerCommand, short_help="Write a bundle (.mcpb) for Claude Desktop and others.")
 @click.argument("words", nargs=-1, metavar="SERVER")
-@click.option("--folder", type=FOLDER, metavar="DIR", help="What goes into it. Default: the folder of the server.")
+@click.option(
+    "--folder", type=FOLDER, metavar="DIR", help="What goes into it. Default: the server's folder, or its project's."
+)
 @click.option("--output", type=FILE, metavar="FILE", help="The bundle. Default: NAME-VERSION.mcpb.")
 @click.option(
     "--with", "requirements", multiple=True, metavar="REQUIREMENT", help="A requirement, without pyproject.toml."
@@ -142,7 +144,7 @@ def _of_python(server: str, folder: Path | None, env: Mapping[str, str], choice:
     if not is_python_file(server):
         raise CodegenError(f"{server}: is no Python file; pass another program as a command: -- node dist/index.js")
     source = require_python_file(server)
-    root = (folder or source.parent).resolve()
+    root = folder.resolve() if folder else _above_packages(source.resolve().parent)
     if not source.resolve().is_relative_to(root):
         raise CodegenError(f"{source}: is not in {root}; pass the folder of both with --folder")
     entry_point = source.resolve().relative_to(root).as_posix()
@@ -157,6 +159,13 @@ def _of_python(server: str, folder: Path | None, env: Mapping[str, str], choice:
     else:
         form = uv_form(entry_point, project, choice["manifest"])
     return files, project, form, command_of_file(server)
+
+
+def _above_packages(folder: Path) -> Path:
+    """Return the folder, or the one above the package that it belongs to, where a project has its pyproject.toml."""
+    while (folder / "__init__.py").is_file() and folder.parent != folder:
+        folder = folder.parent
+    return folder
 
 
 def _of_command(command: Sequence[str], folder: Path | None, manifest: str | None) -> _Made:

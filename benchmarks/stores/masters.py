@@ -64,7 +64,7 @@ def masters_of(candidate: Candidate) -> list[Any]:
 
 def used(masters: list[Any]) -> int:
     """Return the bytes that the masters use, without those for connections and replicas."""
-    infos = [client.info("memory") for _, client in masters]
+    infos: list[dict[str, int]] = [client.info("memory") for _, client in masters]
     others = ("mem_clients_normal", "mem_clients_slaves", "mem_total_replication_buffers")
     return sum(info["used_memory"] - sum(info.get(name, 0) for name in others) for info in infos)
 

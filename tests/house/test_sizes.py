@@ -54,7 +54,7 @@ TENANTS = "products/mcp_products/tenants"
 # views has one: the HTML of tools, which only an extra installs. Their prefixes, and the page of `dev`, took 90 lines
 # of products and a file.
 VIEWS = "products/mcp_products/views"
-# Roles by claim took a file and 120 lines of products.
+# Roles by claim took a file and 120 lines of products; `[auth]` in the file of a gateway took a file and 60.
 # A gateway in production, with circuit breakers and shared connections, took 390 lines and two files.
 # The route for the metrics of all processes took 20 lines of hosting, workers and the gateway.
 # metrics has one: the sum of all processes, its text and `top`, which only an extra installs.
@@ -68,7 +68,7 @@ MAX_FILES = {
     VIEWS: 3,
     CODE_MODE: 7,
     "runtime": 94,
-    "products": 277,
+    "products": 278,
     LINT: 20,
     CARDS: 4,
     COMPAT: 41,
@@ -82,7 +82,7 @@ MAX_CODE_LINES = {
     VIEWS: 100,
     CODE_MODE: 600,
     "runtime": 12_000,
-    "products": 37_680,
+    "products": 37_740,
     LINT: 2_550,
     CARDS: 300,
     COMPAT: 5_455,

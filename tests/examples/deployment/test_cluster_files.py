@@ -134,7 +134,8 @@ def nodes(folder: Path) -> Generator[list[int]]:
             running.append(subprocess.Popen(["redis-server", *words, *more], stdout=subprocess.DEVNULL))
         job = pod_of(found["Job", "shop-redis-create"])
         places = dict(zip(NODES, [f"127.0.0.1:{port}" for port in ports], strict=True))
-        command = [*job["command"], *(places.get(word, word) for word in job["args"])]
+        words = [str(word) for word in (*job["command"], *job["args"])]
+        command = [places.get(word, word) for word in words]
         environment = {**os.environ, "REDISCLI_AUTH": PASSWORD}
         for _ in range(200):  # As Kubernetes tries it again.
             if subprocess.run(command, env=environment, capture_output=True).returncode == 0:

@@ -8,11 +8,12 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
+import httpx2
 import pytest
 from support.auth.resource_server import PROTECTED, Authority, Endpoint, challenge, endpoint
 from support.endpoints import Rev, among
 
-from mcp_generated import Gateway, LocalError
+from mcp_generated import App, Gateway, LocalError
 from mcp_generated.auth import ResourceServer
 
 pytestmark = pytest.mark.deadline(120)
@@ -162,3 +163,86 @@ def test_wrong_scopes_are_refused_where_they_are_written(table: dict[str, Any], 
     with pytest.raises(LocalError) as raised:
         Gateway({"upstreams": {"crm": {"command": "x", **table}}})
     assert text in str(raised.value)
+
+
+# ---- the table of users ---------------------------------------------------------------------------------------------
+
+RESOURCE = "http://127.0.0.1/mcp"
+
+
+async def test_the_file_says_who_the_users_are_and_what_they_may_do(issuer: Authority, tmp_path: Path) -> None:
+    settings = Log(tmp_path).settings(scopes=["role:admin"])
+    settings["auth"] = {"resource": RESOURCE, "issuers": [issuer.name], "scopes": ["mcp"], "roles": ROLES}
+    gateway = Gateway(settings)
+    application = gateway.app.asgi(path="/mcp", auth=gateway.auth)
+    transport = httpx2.ASGITransport(app=application)
+    async with httpx2.AsyncClient(transport=transport, base_url="http://127.0.0.1") as http:
+        at = Endpoint(RESOURCE, PROTECTED[-1], http)
+        call: dict[str, Any] = {"name": "crm_find", "arguments": {}}
+        assert (await at.call(None, "crm_find")).status_code == 401
+        assert (await at.call(issuer.token(RESOURCE), "crm_find")).status_code == 403
+        user = issuer.token(RESOURCE, scope="mcp")
+        assert "role:admin" in (await answer(at, user, "tools/call", call)).json()["error"]["message"]
+        admin = issuer.token(RESOURCE, scope="mcp", groups="mcp-admins")
+        assert "result" in (await answer(at, admin, "tools/call", call)).json()
+    await application.close()
+
+
+def test_the_file_names_an_identity_provider(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("GITHUB_SECRET", "hidden text")
+    table = {"resource": RESOURCE, "provider": "github", "client_id": "a", "client_secret": "${GITHUB_SECRET}"}
+    roles = {"admin": {"claim": "login", "value": "ada"}}
+    gateway = Gateway({"upstreams": {"crm": {"command": "x"}}, "auth": {**table, "roles": roles}})
+    assert gateway.auth.issuers == ("https://github.com/login/oauth",) and gateway.auth.roles
+
+
+@pytest.mark.parametrize(
+    ("table", "text"),
+    [
+        ({"resource": ""}, "has neither of provider and issuers"),
+        ({"issuers": ["https://a.example"]}, 'write resource = "https://…/mcp"'),
+        ({"resource": RESOURCE, "issuers": ["https://a.example"], "provider": "okta"}, "both of provider and issuers"),
+        (
+            {"resource": RESOURCE, "issuers": "https://a.example"},
+            '[auth] issuers is a list of texts: write issuers = ["',
+        ),
+        ({"resource": RESOURCE, "issuers": ["https://a.example"], "domain": "a"}, "'domain' is a key of a provider"),
+        ({"resource": RESOURCE, "provider": "auth1"}, "[auth] IdentityProvider(): there is no provider 'auth1'"),
+        ({"resource": RESOURCE, "provider": "auth0"}, "domain is missing"),
+        ({"resource": RESOURCE, "provider": "auth0", "domain": "a.b", "realm": "c"}, "'auth0' has no value 'realm'"),
+        ({"resource": RESOURCE, "provider": "auth0", "domain": "${NOT_SET_ANYWHERE}"}, "NOT_SET_ANYWHERE"),
+        ({"resource": RESOURCE, "provider": "clerk", "domain": "a.b"}, "write only_resource=True"),
+        ({"resource": RESOURCE, "provider": "clerk", "domain": "a.b", "only_resource": 1}, "only_resource is true or"),
+        ({"resource": RESOURCE, "issuers": ["https://a.example"], "roles": ["admin"]}, "[auth] roles is a table"),
+        ({"resource": RESOURCE, "issuers": ["https://a.example"], "roles": {"a": "b"}}, "'a' has no rule of a claim"),
+        ({"resource": RESOURCE, "issuers": ["https://a.example"], "scopes": ["role:a"]}, None),
+    ],
+)
+def test_a_wrong_table_of_users_is_refused_where_it_is_written(table: dict[str, Any], text: str | None) -> None:
+    settings: dict[str, Any] = {"upstreams": {"crm": {"command": "x"}}, "auth": table}
+    if text is None:
+        assert Gateway(settings).auth.scopes == ("role:a",), "without roles it is a scope like all others"
+        return
+    with pytest.raises(LocalError) as raised:
+        Gateway(settings)
+    assert text in str(raised.value)
+
+
+def test_users_are_said_once_and_reach_the_endpoint(monkeypatch: pytest.MonkeyPatch) -> None:
+    seen: list[Any] = []
+
+    def run(app: App, transport: str, **keywords: Any) -> None:
+        seen.append(keywords.get("auth"))
+
+    monkeypatch.setattr(App, "run", run)
+    table = {"resource": RESOURCE, "issuers": ["https://a.example"]}
+    gateway = Gateway({"upstreams": {"crm": {"command": "x"}}, "auth": table})
+    auth = ResourceServer(RESOURCE, ["https://a.example"])
+    with pytest.raises(LocalError, match="one too many"):
+        gateway.run("http", auth=auth)
+    gateway.run("http")
+    gateway.run()
+    assert seen == [gateway.auth, None]
+    without = Gateway({"upstreams": {"crm": {"command": "x"}}})
+    without.run("http", auth=auth)
+    assert seen[2] is auth and without.auth is None

@@ -65,6 +65,7 @@ _MEASURED: Final[Sequence[_Row]] = (
     ),
     ("circuit_openings", "counter", "sum", "Openings of its circuit.", lambda one: one.breaker.openings),
 )
+_USERS: Final = "mcp_products.relay.gateway.users"
 _CODE_MODE: Final = "mcp_products.code_mode.transform"
 
 
@@ -86,12 +87,15 @@ class Gateway:
         Args:
             source: The path of a TOML file, or a dict with the same tables.
             package: The generated package with the protocol versions.
-            settings: The keywords of `App`, such as `auth`.
+            settings: The keywords of `App`, such as `middleware`.
 
         Raises LocalError for settings that cannot work, and TypeError for an unknown keyword.
         """
         self._source = source
         self._settings = read_settings(source)
+        table = self._settings.auth
+        self.auth: Any = None if table is None else load(_USERS).resource_server_of(table)
+        """What `[auth]` of the file says: the `auth=` of `run`, and of `app.asgi` in a program. None without it."""
         self._audit = AuditLog(self._settings.audit)
         self._provider = GatewayProvider(self._opened, lambda uri: self.app.registry.has_resource(uri))
         self._closing: set[asyncio.Task[None]] = set()
@@ -169,6 +173,10 @@ class Gateway:
         """
         if transport != "stdio":
             self._add_routes()
+            if self.auth is not None:
+                if keywords.get("auth") is not None:
+                    raise LocalError("run(auth=…) and [auth] of the file are one too many: remove one of them")
+                keywords["auth"] = self.auth
             paths = {
                 "health_path": self._settings.live,
                 "ready_path": self._settings.ready,

@@ -179,6 +179,7 @@ class GatewaySettings:
     metrics: str | None
     page: str | None
     code_mode: bool
+    auth: Mapping[str, Any] | None
     upstreams: dict[str, UpstreamSettings]
 
     def __init__(self, table: Mapping[str, Any], upstreams: Mapping[str, UpstreamSettings], folder: Path) -> None:
@@ -191,6 +192,7 @@ class GatewaySettings:
         self.metrics = table.get("metrics")
         self.page = table.get("page")
         self.code_mode = table.get("code_mode", False)
+        self.auth = None
         self.upstreams = dict(upstreams)
 
 
@@ -213,7 +215,7 @@ def read_settings(source: str | os.PathLike[str] | Mapping[str, Any]) -> Gateway
             raise LocalError(f"{where} is not TOML: {error}") from None
     if not is_object(content):
         raise LocalError('Gateway() needs a file or a dict: write Gateway("gateway.toml")')
-    _check_keys(where, "the file", content, ("gateway", "upstreams"))
+    _check_keys(where, "the file", content, ("auth", "gateway", "upstreams"))
     gateway = _table(where, "gateway", content.get("gateway", {}))
     _check_keys(where, "[gateway]", gateway, (*_GATEWAY, *_SWITCHES))
     _check_texts(where, "[gateway]", gateway, _GATEWAY)
@@ -226,7 +228,9 @@ def read_settings(source: str | os.PathLike[str] | Mapping[str, Any]) -> Gateway
         raise LocalError(f'{where} has no upstreams: write [upstreams.NAME] with command = "…" or url = "…"')
     upstreams = {name: _upstream(where, name, table) for name, table in tables.items()}
     _check_prefixes(where, {name: item.prefix for name, item in upstreams.items()})
-    return GatewaySettings(gateway, upstreams, folder)
+    settings = GatewaySettings(gateway, upstreams, folder)
+    settings.auth = _table(where, "auth", content["auth"]) if "auth" in content else None
+    return settings
 
 
 def _upstream(where: str, name: str, table: Any) -> UpstreamSettings:

@@ -225,6 +225,11 @@ def soak(what: str) -> str:
     return read("reliability.md", "Calls of the soak").row(what)["number"]
 
 
+def simulated() -> str:
+    """Return how many schedules were played with the code as it is now."""
+    return read("reliability.md", "Schedules that were played").row("the code as it is now")["schedules"]
+
+
 def soak_growth() -> str:
     """Return the growth of the memory of workers in a soak, in percent, since its first tenth."""
     _, first, *_, last = read("reliability.md", "Soak").cells("MiB of the workers")
@@ -288,6 +293,8 @@ TEXTS: Final[Mapping[str, Callable[[], str]]] = {
     "session-bytes": partial(copied, "reliability.md", "Bytes of 10,000 sessions"),
     "session-objects": partial(copied, "reliability.md", "Objects of a session"),
     "soak": partial(copied, "reliability.md", "Soak"),
+    "simulated-faults": partial(copied, "reliability.md", "Simulated schedules"),
+    "simulated": simulated,
     "fuzz": partial(copied, "reliability.md", "Bytes of others"),
     "kills-now": partial(kills, lambda store: store.endswith("as it is now")),
     "kills-all": partial(kills, lambda store: "losses" not in store and "same seeds" not in store),

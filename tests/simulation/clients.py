@@ -17,6 +17,9 @@ REVISION = "2025-11-25"
 BOTH = "application/json, text/event-stream"
 CHANGED = "notifications/tools/list_changed"
 AGAIN = 0.5  # Seconds after which a client tries again.
+SOON = 6.0  # Seconds in which an outcome comes, though its messages could not be stored before.
+SLOWEST = 30.0  # Seconds after which a client answers, at most.
+WAITED = 1.5  # Seconds for which a request waits for a store that cannot be reached, at least.
 
 
 class Client:
@@ -32,7 +35,12 @@ class Client:
         self.asked: set[object] = set()  # The ids of requests of the server.
         self.seen: set[str] = set()  # The ids of events.
         self.may_have_missed = False
+        self.told_at: list[float] = []  # When the client was told of changes.
+        self.away_until = 0.0
+        self.last_event = ""  # The last one of the stream of the session.
+        self._listening: Exchange | None = None
         self.open_calls: dict[str, float] = {}
+        self._connections: dict[str, Exchange] = {}  # The last one of each call.
         self._last = 0
 
     # ---- requests ----------------------------------------------------------------------------------------------------
@@ -56,6 +64,7 @@ class Client:
         while True:
             exchange = self.exchange("POST", body)
             await exchange.whole()
+            self.refused(exchange)
             if exchange.status in (200, 202):
                 return exchange
             if not exchange.was_cut and exchange.status != 503:
@@ -75,10 +84,16 @@ class Client:
 
     def lost(self, exchange: Exchange, details: str) -> None:
         """A request was refused: only a worker that is killed when the store loses its past takes sessions along."""
-        if exchange.status in (400, 404) and self.world.may_lose_sessions:
-            self.is_gone = self.is_gone or exchange.status == 404
-        else:
+        may_be_lost = self.is_gone or (exchange.status in (400, 404) and self.world.may_lose_sessions)
+        may_be_lost = may_be_lost or (exchange.status == 400 and self.world.may_lose_newest)
+        if not may_be_lost:
             self.world.violated("requests are accepted", f"{self.name}: {details}")
+        self.is_gone = self.is_gone or exchange.status == 404
+
+    def refused(self, exchange: Exchange) -> None:
+        """A request is not refused before it has waited for the store."""
+        if exchange.status == 503 and exchange.was_ready and exchange.seconds < WAITED:
+            self.world.violated("requests wait for the store", f"{self.name} got 503 after {exchange.seconds:.3f} s")
 
     # ---- calls -------------------------------------------------------------------------------------------------------
 
@@ -93,6 +108,7 @@ class Client:
         outcome = await self._outcome(body, token, progress)
         del self.open_calls[token]
         self.world.note(f"{token} {tool} ends: {outcome}")
+        self._check_time(token)
         if outcome is None:
             return  # Its connection was lost before there was an id: the client knows nothing.
         expected = f"{token} blue" if tool == "order" else token
@@ -105,6 +121,13 @@ class Client:
         else:
             self.failed(token, began, str(outcome["error"]))
 
+    def _check_time(self, token: str) -> None:
+        """An outcome comes soon after the function has returned, and the store can be reached."""
+        world, connection = self.world, self._connections.pop(token)
+        since = max(world.returned.get(token, float("inf")), world.reachable_since, connection.began)
+        if world.is_prompt and world.loop.now - since > SOON:
+            world.violated("outcomes come soon", f"{token} came {world.loop.now - since:.3f} s later")
+
     def failed(self, token: str, began: float, details: str) -> None:
         """A call fails only if a fault can have ended it."""
         if not self.world.has_faults_since(began):
@@ -112,6 +135,7 @@ class Client:
 
     async def _outcome(self, body: Any, token: str, progress: list[int]) -> dict[str, Any] | None:
         exchange, last_event = self.exchange("POST", body), ""
+        self._connections[token] = exchange
         while True:
             while (event := await exchange.next()) is not None:
                 last_event = self._last_id(event, last_event)
@@ -122,8 +146,10 @@ class Client:
                 if answer.get("id") == body["id"]:
                     return dict(answer)
             if exchange.status == 503:
+                self.refused(exchange)
                 await asyncio.sleep(AGAIN)
-                exchange = self.exchange("POST", body) if not last_event else self._resumed(last_event)
+                again = self.exchange("POST", body) if not last_event else self._resumed(last_event)
+                exchange = self._connections[token] = again
             elif exchange.status not in (0, 200):
                 self.lost(exchange, f"{token} got {exchange.status} {exchange.content!r}")
                 return None
@@ -133,7 +159,7 @@ class Client:
                 return None
             else:
                 await asyncio.sleep(self.world.seconds(0.001, 5.0))
-                exchange = self._resumed(last_event)
+                exchange = self._connections[token] = self._resumed(last_event)
 
     def _resumed(self, last_event: str) -> Exchange:
         return self.exchange("GET", last_event_id=last_event)
@@ -169,26 +195,47 @@ class Client:
         return None
 
     async def _answer(self, body: Any) -> None:
-        await asyncio.sleep(self.world.seconds(0.001, 100.0))
+        await asyncio.sleep(self.world.seconds(0.001, SLOWEST))
         await self.accepted(body)
 
     # ---- the stream of the session -----------------------------------------------------------------------------------
 
     async def listen(self) -> None:
         """Listen to the stream of the session, for ever."""
-        last_event = ""
         while not self.is_gone:
-            named = {"last_event_id": last_event} if last_event else {}
-            exchange = self.exchange("GET", **named)
+            named = {"last_event_id": self.last_event} if self.last_event else {}
+            exchange = self._listening = self.exchange("GET", **named)
             while (event := await exchange.next()) is not None:
-                last_event = event.id or last_event
+                self.last_event = event.id or self.last_event
                 if event.data:
-                    message = json.loads(event.data)
-                    what = message["params"]["elicitationId"] if "elicitationId" in message.get("params", {}) else ""
-                    self.heard[what or message["method"]] += 1
-                    self.world.note(f"{self.name} hears {what or message['method']}")
-            if exchange.was_cut and not last_event:
+                    self._hear(json.loads(event.data))
+            if exchange.was_cut and not self.last_event:
                 self.may_have_missed = True  # What was on its way: it cannot say that it has got nothing.
+            self.refused(exchange)
             if exchange.status not in (0, 200, 503):
                 self.lost(exchange, f"the stream of the session got {exchange.status} {exchange.content!r}")
-            await asyncio.sleep(self.world.seconds(0.01, 2.0))
+            await asyncio.sleep(max(self.world.seconds(0.01, 2.0), self.away_until - self.world.loop.now))
+
+    def _hear(self, message: Any) -> None:
+        what = message.get("params", {}).get("elicitationId", message["method"])
+        self.heard[what] += 1
+        if what == CHANGED:
+            self.told_at.append(self.world.loop.now)
+        self.world.note(f"{self.name} hears {what}")
+
+    @property
+    def listens_since(self) -> float:
+        """When the worker had the last GET for sure; infinity if there is none."""
+        return float("inf") if self._listening is None else self._listening.answered_at
+
+    def leave(self, seconds: float) -> None:
+        """End the stream of the session, and come back later."""
+        self.away_until = self.world.loop.now + seconds
+        if self._listening is not None:
+            self._listening.cut()
+
+    def forget(self) -> None:
+        """End the stream of the session, and do not know any more where to go on."""
+        self.last_event = ""
+        self.may_have_missed = True
+        self.leave(0.0)

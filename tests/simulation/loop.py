@@ -1,19 +1,20 @@
 """An event loop whose time passes only when nothing is due, so that weeks take no time and each run is the same.
 
 Kept libraries set the clock of a loop forward, and wait with the selector of the system. Nothing here waits for the
-system, so that a selector which passes time is all that is needed.
+system, so that this loop has no selector: half of the time of a simulation would be spent there.
 """
 
 from __future__ import annotations
 
 import asyncio
 import gc
-import math
 import random
 import secrets
-import selectors
-from collections.abc import Awaitable, Callable, Iterator, Mapping
+from collections import deque
+from collections.abc import Awaitable, Callable, Iterator
 from contextlib import contextmanager
+from contextvars import Context, copy_context
+from heapq import heappop, heappush
 from typing import Any, TypeVar
 
 from mcp_runtime.aio import clock
@@ -26,13 +27,47 @@ class StuckError(Exception):
     """Nothing is due at any time, and the simulation has not ended."""
 
 
-class SimulatedLoop(asyncio.SelectorEventLoop):
+class _Handle:
+    """A function that is called soon or at a time, unless it is cancelled before."""
+
+    __slots__ = ("_call", "_context", "_when")
+
+    def __init__(self, call: tuple[Any, ...], context: Context, when: float) -> None:
+        self._call: tuple[Any, ...] | None = call
+        self._context = context
+        self._when = when
+
+    def cancel(self) -> None:
+        self._call = None
+
+    def cancelled(self) -> bool:
+        return self._call is None
+
+    def when(self) -> float:
+        return self._when
+
+    def run(self) -> None:
+        """Call the function, unless it is cancelled."""
+        if self._call is not None:
+            self._context.run(*self._call)
+
+
+class SimulatedLoop(asyncio.BaseEventLoop):
     """A loop with a time of its own."""
 
     def __init__(self) -> None:
+        super().__init__()
         self.now = 1000.0
         self.wall_ahead = 0.0  # By how much the wall clock was set forward, or back.
-        super().__init__(_Passing(self))
+        self._due: deque[_Handle] = deque()
+        self._later: list[tuple[float, int, _Handle]] = []  # A heap; what was added first comes first.
+        self._added = 0
+        self._is_stopped = False
+
+    def stop(self) -> None:
+        """End what runs the loop."""
+        self._is_stopped = True
+        super().stop()
 
     def time(self) -> float:
         """The simulated time."""
@@ -42,30 +77,43 @@ class SimulatedLoop(asyncio.SelectorEventLoop):
         """The simulated time since the epoch."""
         return BEGIN + self.now + self.wall_ahead
 
+    def call_soon(self, callback: Any, *args: Any, context: Context | None = None) -> Any:
+        """Call a function when what is due before was called."""
+        handle = _Handle((callback, *args), copy_context() if context is None else context, self.now)
+        self._due.append(handle)
+        return handle
 
-class _Passing(selectors.BaseSelector):
-    """Where a loop waits: time passes instead. The pipe that wakes a loop up is registered here, and never needed."""
+    def call_later(self, delay: float, callback: Any, *args: Any, context: Context | None = None) -> Any:
+        """Call a function some seconds later."""
+        return self.call_at(self.now + delay, callback, *args, context=context)
 
-    def __init__(self, loop: SimulatedLoop) -> None:
-        self._loop = loop
-        self._keys: dict[Any, selectors.SelectorKey] = {}
+    def call_at(self, when: float, callback: Any, *args: Any, context: Context | None = None) -> Any:
+        """Call a function at a time."""
+        handle = _Handle((callback, *args), copy_context() if context is None else context, when)
+        self._added += 1
+        heappush(self._later, (when, self._added, handle))
+        return handle
 
-    def register(self, fileobj: Any, events: int, data: Any = None) -> selectors.SelectorKey:
-        key = self._keys[fileobj] = selectors.SelectorKey(fileobj, fileobj, events, data)
-        return key
-
-    def unregister(self, fileobj: Any) -> selectors.SelectorKey:
-        return self._keys.pop(fileobj)
-
-    def get_map(self) -> Mapping[Any, selectors.SelectorKey]:
-        return self._keys
-
-    def select(self, timeout: float | None = None) -> list[tuple[selectors.SelectorKey, int]]:
-        if timeout is None:
-            raise StuckError
-        if timeout > 0:
-            self._loop.now = max(self._loop.now + timeout, math.nextafter(self._loop.now, math.inf))
-        return []
+    def _run_once(self) -> None:
+        """Call what is due, and let time pass until more is."""
+        due, later = self._due, self._later
+        self._is_stopped = False
+        while not self._is_stopped:
+            if not due:
+                if not later:
+                    raise StuckError
+                when, _, handle = heappop(later)
+                if handle.cancelled():
+                    continue
+                self.now = max(self.now, when)
+            else:
+                handle = due.popleft()
+            try:
+                handle.run()
+            except (SystemExit, KeyboardInterrupt):
+                raise
+            except BaseException as error:
+                self.call_exception_handler({"message": "a function of a simulation has failed", "exception": error})
 
 
 @contextmanager

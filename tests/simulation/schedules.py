@@ -7,7 +7,7 @@ import random
 from collections.abc import Coroutine, Sequence
 from dataclasses import dataclass
 from hashlib import sha256
-from typing import Any, NamedTuple
+from typing import Any
 
 from mcp_generated.http import HTTPLimits
 from mcp_products.workers.sessions.mail import EPOCH_SECONDS
@@ -15,46 +15,19 @@ from mcp_runtime.stores import StoreUnavailableError
 from simulation import servers
 from simulation.clients import CHANGED, REVISION, Client
 from simulation.loop import SimulatedLoop, run
+from simulation.subjects import USES, Step, schedule
 from simulation.world import Process, World
 
 YEAR = 366 * 86_400.0
-LIMITS = HTTPLimits(session_idle_timeout=YEAR, handshake_timeout=YEAR)
 CLIENTS, WORKERS = 2, 2
 UNUSED = 60.0  # Seconds after which workers forget sessions that were not used, and have no stream.
 AFTER_SLEEP = 10.0  # Seconds in which clients use their sessions again.
 FORGOTTEN = 250.0  # Seconds of sleep after which a stream that has ended may be forgotten.
 AFTER_FAULT = 45.0  # Seconds after a fault in which what it has ended may still be noticed.
 SETTLED = 200.0  # Seconds after the last step, and the end of its faults, in which everything has an outcome.
+COMMANDS = ("append", "put", "get", "read")
+PROMPT = {*USES, "cut", "refuse", "break"}  # Other faults may delay what comes.
 WITH_LOSS = 30.0  # Seconds around a loss in which a worker that is killed takes along what only it knows.
-
-
-class Step(NamedTuple):
-    """What happens some seconds after the step before."""
-
-    gap: float
-    kind: str
-    number: int
-    seconds: float
-
-
-# How often each kind of step comes. Those of the second table are faults.
-USES = {"count": 5, "hold": 2, "order": 5, "later": 4, "announce": 4}
-FAULTS = {"cut": 4, "kill": 1, "refuse": 2, "deaf": 2, "slow": 1, "lose": 1, "go back": 1, "sleep": 1, "clock": 1}
-
-
-def schedule(seed: object) -> list[Step]:
-    """The steps of a seed. A third of all schedules have no faults, a third have one kind of them."""
-    chance = random.Random(f"schedule {seed}")
-    kinds = chance.choice([[], chance.sample(list(FAULTS), 1), list(FAULTS)])
-    weights = USES | {kind: 2 * FAULTS[kind] for kind in kinds}
-
-    def step() -> Step:
-        gap = 10 ** chance.uniform(-4, 0.7) if chance.random() < 0.93 else chance.choice([20.0, 75.0, 130.0])
-        [kind] = chance.choices(list(weights), list(weights.values()))
-        most = 6.5 if kind == "sleep" else 1.5
-        return Step(round(gap, 4), kind, chance.randrange(8), round(10 ** chance.uniform(-2, most), 3))
-
-    return [step() for _ in range(chance.randint(3, 14))]
 
 
 @dataclass(frozen=True)
@@ -81,8 +54,13 @@ class Simulation(World):
         super().__init__(loop, chance)
         self.clients = [Client(self, f"client{number}") for number in range(CLIENTS)]
         self.announced = self.perhaps_announced = 0
-        self.may_lose_changes = False
+        self.first_announced = float("inf")
+        self._went_back = self._unnoticed = False
+        self.ttl = YEAR
         self.losses: list[float] = []
+        self.told: list[float] = []  # The losses after which each client is told of all changes.
+        self.is_prompt = True  # False if there are faults after which something may take longer.
+        self.troubles = 0.0  # Seconds in which a session may not have been used, or stored.
         self.kills: list[float] = []
         self.sleeps: list[float] = []  # When one was over that was longer than `UNUSED`.
         self._last_fault = float("-inf")  # When one was over that may end calls.
@@ -93,26 +71,42 @@ class Simulation(World):
     def start(self, work: Coroutine[Any, Any, None]) -> None:
         self._tasks.append(self.loop.create_task(work))
 
+    @property
+    def reachable_since(self) -> float:
+        """When the store could be reached again."""
+        return max(self._last_fault, self.disk.refuses_until)
+
     def has_faults_since(self, began: float) -> bool:
-        return self._last_fault + AFTER_FAULT > began
+        return self.reachable_since + AFTER_FAULT > began
 
     @property
     def may_lose_sessions(self) -> bool:
         """True where a session may be lost: docs/reliability.md has these cases under "What is not promised"."""
+        if self.troubles > self.ttl / 4:
+            return True
         if any(self.disk.slow_until > loss for loss in self.losses):
             return True
         if any(0.0 <= loss - slept < AFTER_SLEEP for slept in self.sleeps for loss in self.losses):
             return True  # No worker has used the session in the last minute: only the store has it.
         return any(abs(kill - loss) < WITH_LOSS for kill in self.kills for loss in self.losses)
 
+    @property
+    def may_lose_newest(self) -> bool:
+        """True where nobody may notice that the store has lost its newest second: no worker has shown a sign of life
+        in it, or none that lives."""
+        return self._unnoticed or (self._went_back and bool(self.kills))
+
     # ---- steps -------------------------------------------------------------------------------------------------------
 
     async def play(self, steps: Sequence[Step]) -> None:
+        self.is_prompt = PROMPT.issuperset(step.kind for step in steps)
+        self.ttl = min([YEAR, *(step.seconds for step in steps if step.kind == "live")])
         for _ in range(WORKERS):
             await self._begin_process()
         for client in self.clients:
             await client.open()
         listening = [self.loop.create_task(client.listen()) for client in self.clients]
+        await asyncio.sleep(self.seconds(1e-3, 1.0))
         for step in steps:
             await asyncio.sleep(step.gap)
             self.note(f"step {step.kind} {step.number} {step.seconds}")
@@ -127,7 +121,8 @@ class Simulation(World):
 
     async def _begin_process(self) -> None:
         process = Process(self, len(self.processes), servers.make)
-        await process.open(revisions=[REVISION], limits=LIMITS)
+        limits = HTTPLimits(session_idle_timeout=self.ttl, handshake_timeout=YEAR)
+        await process.open(revisions=[REVISION], limits=limits)
         self.processes.append(process)
 
     def _client(self, step: Step) -> Client:
@@ -150,12 +145,31 @@ class Simulation(World):
         if living:
             self.start(self._announce_at(living[step.number % len(living)]))
 
+    def _announce_first(self, step: Step) -> None:
+        """Announce a change at the process that began last."""
+        if self.processes[-1].is_alive:
+            self.start(self._announce_at(self.processes[-1]))
+
+    def _live(self, step: Step) -> None:
+        """Sessions, and what is stored of them, live for so many seconds."""
+
+    def _leave(self, step: Step) -> None:
+        self._client(step).leave(step.seconds)
+        self.troubles += step.seconds
+
+    def _forget(self, step: Step) -> None:
+        self._client(step).forget()
+
     async def _announce_at(self, process: Process) -> None:
         self.perhaps_announced += 1
+        began = self.loop.now
+        self.first_announced = min(self.first_announced, began)
         try:
             await asyncio.wait_for(process.server.server.notify_tool_list_changed(), SETTLED)
             await asyncio.wait_for(process.goes_on(), 0.001)
-        except (StoreUnavailableError, TimeoutError):
+        except StoreUnavailableError:
+            return self.gave_up(began, "a change")
+        except TimeoutError:
             return
         self.perhaps_announced -= 1
         self.announced += 1
@@ -184,15 +198,26 @@ class Simulation(World):
 
     def _refuse(self, step: Step) -> None:
         self.disk.refuse(step.seconds)
+        self.troubles += step.seconds
         self._fault(self.disk.refuses_until)
+
+    def _break(self, step: Step) -> None:
+        """Let the store be refused from the next command of a kind on."""
+        self.disk.break_at(COMMANDS[step.number % len(COMMANDS)], step.seconds)
+        self.troubles += step.seconds
+
+    def _flaky(self, step: Step) -> None:
+        self.disk.be_flaky(step.seconds)
 
     def _deaf(self, step: Step) -> None:
         self.disk.lose_hints(step.seconds)
 
     def _slow(self, step: Step) -> None:
         self.disk.slow_until = self.loop.now + step.seconds
+        self.troubles += step.seconds
 
     def _lose(self, step: Step) -> None:
+        self.told.append(self.loop.now)
         self._lose_all_but(None)
 
     def _lose_all_but(self, kept: Any) -> None:
@@ -204,13 +229,19 @@ class Simulation(World):
         self.start(self._lose_newest(min(step.seconds, 1.0)))
 
     async def _lose_newest(self, seconds: float) -> None:
-        kept = self.disk.copied()
-        self.may_lose_changes = True  # Nobody notices, unless a worker has shown a sign of life meanwhile.
+        kept, copied_at, signs = self.disk.copied(), self.loop.now, self.disk.signs
+        self._went_back = True
         await asyncio.sleep(seconds)
+        self.told = [loss for loss in self.told if loss < copied_at]  # What was lost since is there again.
+        if self.disk.signs > signs:
+            self.told.append(self.loop.now)
+        else:
+            self._unnoticed = True
         self._lose_all_but(kept)
 
     def _sleep(self, step: Step) -> None:
         self.loop.now += step.seconds
+        self.troubles += step.seconds
         if step.seconds > UNUSED:
             self.sleeps.append(self.loop.now)
         if step.seconds > FORGOTTEN:
@@ -225,10 +256,10 @@ class Simulation(World):
 
     async def _settle(self) -> None:
         """Let everything have its outcome, and be heard."""
-        until = max(self._last_fault, self.disk.slow_until, self.loop.now) + SETTLED
-        while self.loop.now < until and not (self._is_quiet() and self._is_heard()):
+        until = max(self.reachable_since, self.disk.slow_until, self.disk.flaky_until, self.loop.now) + SETTLED
+        while self.loop.now < until and not (self._is_quiet() and not any(map(self._owed, self.clients))):
             await asyncio.sleep(1.0)
-        await asyncio.sleep(5.0)  # What comes twice comes by then.
+        await asyncio.sleep(5.0 if self.chance.random() < 0.2 else 2.5)  # What comes twice comes by then.
         for task in self._tasks:
             if task.done() and (error := task.exception()) is not None:
                 raise error
@@ -236,15 +267,33 @@ class Simulation(World):
     def _is_quiet(self) -> bool:
         return all(task.done() for task in self._tasks) and not any(process.is_busy for process in self.processes)
 
-    def _is_heard(self) -> bool:
-        return all(
-            client.heard[CHANGED] >= self.announced and all(client.heard[text] for text in self._sent_to(client))
-            for client in self.clients
-            if not client.is_gone
-        )
+    def _owed(self, client: Client) -> list[tuple[str, str]]:
+        """What a client has to hear, and has not heard yet: the promises and what is missing."""
+        if client.is_gone:
+            return []
+        owed: list[tuple[str, str]] = []
+        sent = [text for text in self.sent if text.startswith(f"{client.name}-")]
+        missed = [text for text in sent if not client.heard[text]]
+        if missed and not (self.losses or client.may_have_missed):
+            owed.append(("no message lost", f"{client.name} missed {missed}"))
+        if client.may_have_missed:
+            return owed
+        changes, least = client.heard[CHANGED], self._least_changes(client)
+        if changes < least and not self.may_lose_newest:
+            owed.append(("no change lost", f"{client.name} heard {changes} of {least}"))
+        if self.told and not self.may_lose_sessions and max(client.told_at, default=0.0) < max(self.told):
+            owed.append(("clients are told of a loss", f"{client.name} was not, at {max(self.told)}"))
+        return owed
 
-    def _sent_to(self, client: Client) -> list[str]:
-        return [text for text in self.sent if text.startswith(f"{client.name}-")]
+    def _least_changes(self, client: Client) -> int:
+        """How many changes a client hears. One that is lost is announced again, if its worker lives, to whoever
+        listens all the time; and everybody is told once of all changes."""
+        if not self.losses:
+            return self.announced
+        listens = client.listens_since < self.first_announced
+        if listens and not self.kills and len(self.losses) == 1 and self.losses == self.told:
+            return self.announced + 1
+        return min(self.announced, 1)
 
     def _check(self) -> None:
         for client in self.clients:
@@ -260,19 +309,17 @@ class Simulation(World):
                 self.violated("none at another client", f"{client.name} heard {text}")
             if text.startswith("client") and count > 1 and len(self.losses) < 2:
                 self.violated("no message twice", f"{client.name} heard {text} {count} times")
-        missed = [text for text in self._sent_to(client) if not heard[text]]
-        if missed and not (self.losses or client.may_have_missed):
-            self.violated("no message lost", f"{client.name} missed {missed}")
-        changes, least = heard[CHANGED], min(self.announced, 1) if self.losses else self.announced
-        if changes < least and not (client.may_have_missed or self.may_lose_changes):
-            self.violated("no change lost", f"{client.name} heard {changes} of {self.announced}")
-        if changes > self.announced + self.perhaps_announced and not self.losses:
-            self.violated("no change twice", f"{client.name} heard {changes} of {self.announced}")
+        for promise, details in self._owed(client):
+            self.violated(promise, details)
+        most = self.announced + self.perhaps_announced
+        if heard[CHANGED] > most and not self.losses:
+            self.violated("no change twice", f"{client.name} heard {heard[CHANGED]} of {most}")
 
     async def _close(self, process: Process) -> None:
         try:
             async with asyncio.timeout(SETTLED):
                 await process.application.close()
+            servers.free(process.server)
         except TimeoutError:
             self.violated("processes end", f"worker {process.number}")
 

@@ -6,39 +6,66 @@ import asyncio
 from typing import Any
 
 from mcp_generated import App, Context
+from mcp_runtime.stores import StoreUnavailableError
 from simulation.world import Process
 
+# A form whose schema is ready: of a type, it would be made anew with each call.
+COLOUR = {"type": "object", "properties": {"value": {"type": "string"}}, "required": ["value"]}
+_FREE: list[SimulatedApp] = []  # Those whose processes have ended: to make one takes as long as a short schedule.
 
-def make(process: Process) -> App:
+
+class SimulatedApp(App):
     """An app of one process. Each function says whose call it has run, so that a wrong answer is noticed."""
-    app, world = App("simulated"), process.world
 
-    @app.tool
-    async def count(ctx: Context, call: str, steps: int, pause: float) -> str:
+    process: Process
+
+    def __init__(self) -> None:
+        super().__init__("simulated")
+        for function in (self.count, self.order, self.later):
+            self.add_tool(function)
+
+    async def count(self, ctx: Context, call: str, steps: int, pause: float) -> str:
+        process = self.process
         for step in range(steps):
             await ctx.report_progress(step + 1)
             if pause:
                 await asyncio.sleep(pause)
             await process.goes_on()
+        process.world.returned[call] = process.world.loop.now
         return call
 
-    @app.tool
-    async def order(ctx: Context, call: str, pause: float) -> str:
-        answer = await ctx.elicit(call, str, timeout=None)
+    async def order(self, ctx: Context, call: str, pause: float) -> str:
+        process = self.process
+        answer: Any = await ctx.elicit(call, COLOUR, timeout=None)
         await process.goes_on()
-        return f"{call} {getattr(answer, 'data', answer.action)}"
+        process.world.returned[call] = process.world.loop.now
+        return f"{call} {answer.data['value']}"
 
-    @app.tool
-    async def later(ctx: Context, call: str, pause: float) -> str:
-        process.start(send_later(ctx, call, pause))
+    async def later(self, ctx: Context, call: str, pause: float) -> str:
+        self.process.start(self._send_later(self.process, ctx, call, pause))
         return call
 
-    async def send_later(ctx: Any, call: str, pause: float) -> None:
+    async def _send_later(self, process: Process, ctx: Any, call: str, pause: float) -> None:
+        world = process.world
         await asyncio.sleep(pause)
         await process.goes_on()
         world.note(f"worker {process.number} sends {call}")
-        await ctx.session.send_elicit_complete(call)
+        began = world.loop.now
+        try:
+            await ctx.session.send_elicit_complete(call)
+        except StoreUnavailableError:
+            return world.gave_up(began, call)
         await process.goes_on()
         world.sent.append(call)
 
+
+def make(process: Process) -> SimulatedApp:
+    """Return an app for a process."""
+    app = _FREE.pop() if _FREE else SimulatedApp()
+    app.process = process
     return app
+
+
+def free(app: SimulatedApp) -> None:
+    """Let another process have an app: its process has ended in order."""
+    _FREE.append(app)

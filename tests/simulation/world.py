@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import asyncio
 import copy
-import math
 import random
 from collections.abc import Callable, Coroutine, Sequence
 from typing import Any
@@ -17,6 +16,8 @@ from mcp_runtime.http.sse import ServerSentEvent, SSEDecoder
 from mcp_runtime.stores import ANYTHING, STREAM_LIMIT, Expected, NumberedEntry, ReceiveHint, StoreUnavailableError
 from simulation.loop import SimulatedLoop
 
+WAITS = 13.0  # Seconds for which senders wait for a store that cannot be reached, at least.
+FLAKY = 0.2  # The part of the commands, and of the answers, that a flaky store loses.
 FIRST = 1e-6  # Seconds between two things that one connection carries.
 
 
@@ -30,20 +31,35 @@ class World:
         self.trace: list[str] = []
         self.disk = Disk(self)
         self.processes: list[Process] = []
+        self.returned: dict[str, float] = {}  # When the functions of calls have returned.
         self.sent: list[str] = []  # Messages of sessions whose senders were told that they are stored.
 
     def seconds(self, least: float, most: float) -> float:
         """A random time, any power of ten as likely as any other."""
-        return math.exp(self.chance.uniform(math.log(least), math.log(most)))
+        return float(least * (most / least) ** self.chance.random())
 
     def note(self, text: str) -> None:
         """Remember what has happened: two runs of a seed have the same notes."""
         self.trace.append(f"{self.loop.now:.6f} {text}")
 
+    def gave_up(self, began: float, what: str) -> None:
+        """Whoever sends something waits for the store, which could not be reached since it began."""
+        if self.loop.now < began + WAITS:
+            self.violated("senders wait for the store", f"{what} was given up after {self.loop.now - began:.3f} s")
+
     def violated(self, promise: str, details: str) -> None:
         """Remember a promise that was not held."""
         self.note(f"VIOLATED {promise}: {details}")
         self.violations.append(promise)
+
+
+def done(work: Coroutine[Any, Any, Any]) -> Any:
+    """Return the result of a coroutine that waits for nothing."""
+    try:
+        work.send(None)
+    except StopIteration as ended:
+        return ended.value
+    raise AssertionError("a command of the store in memory waits")
 
 
 class Line:
@@ -54,10 +70,10 @@ class Line:
         self._most = most
         self._free_at = 0.0
 
-    def arrival(self) -> float:
-        """The time at which what is sent now arrives."""
-        delay = self._world.seconds(FIRST, self._most)
-        self._free_at = max(self._free_at + FIRST, self._world.loop.now + delay)
+    def arrival(self, later: float = 0.0) -> float:
+        """The time at which what is sent now arrives, after so many further seconds."""
+        arrives = self._world.loop.now + self._world.seconds(FIRST, self._most) + later
+        self._free_at = max(self._free_at + FIRST, arrives)
         return self._free_at
 
     def send(self, receive: Callable[..., object], *arguments: object) -> None:
@@ -74,10 +90,28 @@ class Disk:
         self.refuses_until = 0.0
         self.slow_until = 0.0
         self.deaf_until = 0.0
+        self.flaky_until = 0.0
+        self.signs = 0  # How many signs of life were stored.
+        self._breaks_at: tuple[str, float] = ("", 0.0)
 
-    @property
     def refuses(self) -> bool:
-        return self._world.loop.now < self.refuses_until
+        """Return True if a command, or its answer, is lost now."""
+        now = self._world.loop.now
+        return now < self.refuses_until or (now < self.flaky_until and self._world.chance.random() < FLAKY)
+
+    def be_flaky(self, seconds: float) -> None:
+        """Lose some commands and some answers for a while."""
+        self.flaky_until = max(self.flaky_until, self._world.loop.now + seconds)
+
+    def break_at(self, command: str, seconds: float) -> None:
+        """Refuse everything for a while from the next command of a name on."""
+        self._breaks_at = (command, seconds)
+
+    def comes(self, command: str) -> None:
+        """Know that a command comes."""
+        if command == self._breaks_at[0]:
+            self.refuse(self._breaks_at[1])
+            self._breaks_at = ("", 0.0)
 
     def refuse(self, seconds: float) -> None:
         """Refuse everything for a while."""
@@ -118,23 +152,40 @@ class Connection:
         self._disk.connections.append(self)
 
     async def _command(self, name: str, *arguments: Any) -> Any:
-        await self._travel(self._way)
-        try:
-            result = await getattr(self._disk.data, name)(*arguments)
-        finally:
-            await self._travel(self._back)  # A process that is killed now has run the command.
-        return result
+        """Run a command of the data. A process that is killed gets no answer, though its command may have been run."""
+        answer: asyncio.Future[Any] = self._world.loop.create_future()
+        self._world.loop.call_at(self._arrival(self._way), self._run, answer, name, arguments)
+        return await answer
 
-    async def _travel(self, line: Line) -> None:
-        loop = self._world.loop
-        if loop.now < self._disk.slow_until:
-            await asyncio.sleep(self._world.seconds(0.01, 1.0))
-        arrived = loop.create_future()
-        loop.call_at(line.arrival(), lambda: arrived.done() or arrived.set_result(None))
-        await arrived
-        await self._process.goes_on()
-        if self._disk.refuses:
-            raise StoreUnavailableError("the simulated store cannot be reached")
+    def _arrival(self, line: Line) -> float:
+        if self._world.loop.now < self._disk.slow_until:
+            return line.arrival(self._world.seconds(0.01, 1.0))
+        return line.arrival()
+
+    def _run(self, answer: asyncio.Future[Any], name: str, arguments: tuple[Any, ...]) -> None:
+        if not self._process.is_alive and self._world.chance.random() < 0.5:
+            return  # It was not sent any more.
+        self._disk.comes(name)
+        if self._disk.refuses():
+            return self._fail(answer)
+        result = None
+        if name == "publish":
+            for connection in self._disk.connections:
+                connection.hint(*arguments)
+        elif name != "subscribe":
+            self._disk.signs += name == "put" and ":alive:" in arguments[0]
+            result = done(getattr(self._disk.data, name)(*arguments))
+        self._world.loop.call_at(self._arrival(self._back), self._deliver, answer, result)
+
+    def _deliver(self, answer: asyncio.Future[Any], result: Any) -> None:
+        if self._disk.refuses():
+            self._fail(answer)
+        elif self._process.is_alive and not answer.done():
+            answer.set_result(result)
+
+    def _fail(self, answer: asyncio.Future[Any]) -> None:
+        if self._process.is_alive and not answer.done():
+            answer.set_exception(StoreUnavailableError("the simulated store cannot be reached"))
 
     def hint(self, channel: str, message: bytes) -> None:
         """Receive a message of a channel; an empty one of all channels says that there may have been others."""
@@ -179,16 +230,13 @@ class Connection:
         await self._command("drop", *streams)
 
     async def publish(self, channel: str, message: bytes) -> None:
-        await self._travel(self._way)
-        for connection in self._disk.connections:
-            connection.hint(channel, message)
-        await self._travel(self._back)
+        await self._command("publish", channel, message)
 
     async def subscribe(self, channel: str, receive: ReceiveHint) -> None:
         receivers = self._receivers.setdefault(channel, [])
         if receive not in receivers:
             receivers.append(receive)
-        await self._travel(self._way)
+        await self._command("subscribe", channel)
 
     async def close(self) -> None:
         """Nothing is left to do."""
@@ -201,6 +249,7 @@ class Process:
         self.world = world
         self.number = number
         self.is_alive = True
+        self.is_ready = False  # True once it has served a request.
         self.exchanges: list[Exchange] = []
         self.tasks: list[asyncio.Task[None]] = []  # Those of its functions.
         self.server = make(self)
@@ -244,6 +293,9 @@ class Exchange:
         self.headers: dict[str, str] = {}
         self.content = b""
         self.is_over = self.was_cut = False
+        self.answered_at = float("inf")  # When the head of the answer was there.
+        self.was_ready = process.is_ready
+        self.began = self._ended = process.world.loop.now
         fields = [(name.encode(), value.encode()) for name, value in headers.items()]
         self._scope = {"type": "http", "method": method, "path": "/mcp", "headers": fields, "query_string": b""}
         process.exchanges = [exchange for exchange in process.exchanges if not exchange.is_over] + [self]
@@ -276,21 +328,30 @@ class Exchange:
             return
         if message["type"] == "http.response.start":
             self.status = message["status"]
+            self.answered_at = self._world.loop.now
+            self._process.is_ready = self._process.is_ready or self.status < 400
             self.headers = {key.decode(): value.decode() for key, value in message["headers"]}
         else:
             self.content += message.get("body", b"")
             for event in self._decoder.feed(message.get("body", b"")):
                 self._arrived.put_nowait(event)
 
+    @property
+    def seconds(self) -> float:
+        """How long it has taken."""
+        return self._ended - self.began
+
     def _end(self) -> None:
         if not self.is_over and self._process.is_alive:
             self.is_over = True
+            self._ended = self._world.loop.now
             self._arrived.put_nowait(None)
 
     def cut(self) -> None:
         """End the connection. The server notices it some time later, and its process may have ended as well."""
         if not self.is_over:
             self.is_over = self.was_cut = True
+            self._ended = self._world.loop.now
             self._arrived.put_nowait(None)
             self._world.loop.call_later(self._world.seconds(FIRST, 10.0), self._left.set)
 

@@ -140,3 +140,42 @@ async def test_a_request_that_the_client_had_not_read_fails_with_the_reason(
         await passing.quiet(4.0)
         with pytest.raises(StoreUnavailableError, match="lost the request before the client had read it"):
             await within(asking)
+
+
+@pytest.mark.parametrize("open_seconds", [55.0, 115.0], ids=["until just before the first look", "the second"])
+async def test_a_session_whose_connection_has_just_ended_outlives_a_loss(
+    open_seconds: float, place: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A worker looks every minute which sessions it may forget, and has known this one to be in use until now."""
+    passing, servers = Passing(place, MovableClock(monkeypatch)), Servers()
+    async with workers(NEWEST, servers.make, place, 2) as client:
+        await open_session(client)
+        stream = await listening(Talk(client, servers))
+        await passing.quiet(open_seconds)
+        await stream.leave()
+        await passing.quiet(15.0)
+        passing.lose()
+        again = client.request("GET", at=1)
+        await within(again.until(lambda _: again.status))
+        assert again.status == 200
+
+
+async def test_a_call_that_the_store_has_just_lost_is_resumed(place: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The session is stored, and the call is not: nobody has noticed the loss yet."""
+    passing, servers = Passing(place, MovableClock(monkeypatch)), Servers()
+    async with workers(NEWEST, servers.make, place, 2) as client:
+        await open_session(client)
+        await passing.quiet(4.0)
+        passing.keep()
+        call = client.request("POST", NEWEST.request(7, "tools/call", {"name": "order", "arguments": {}}), at=0)
+        await within(call.messages(1))
+        await passing.quiet(4.0)  # Both workers have shown a sign of life since.
+        passing.go_back()
+        resumed = client.request("GET", at=1, headers={"last-event-id": call.events[-1].id})
+        await within(resumed.until(lambda _: resumed.status))
+        assert resumed.status == 200, resumed.content
+        answer = {"action": "accept", "content": {"value": "blue"}}
+        body = {"jsonrpc": "2.0", "id": call.json_messages[-1]["id"], "result": answer}
+        assert (await within(client.answered("POST", body, at=1))).status == 202
+        await within(resumed.messages(1))
+        assert resumed.json_messages[-1]["result"]["content"][0]["text"] == "accept"

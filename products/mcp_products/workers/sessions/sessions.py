@@ -34,7 +34,7 @@ from .records import SessionReplica
 from .standalone import StandaloneStream
 from .state import ServerSharing
 from .streams import StoredStream
-from .worker import RESTORE_PAUSE, Worker
+from .worker import RECENT, RESTORE_PAUSE, Worker
 
 # The sessions that one worker has used last.
 
@@ -52,6 +52,8 @@ class Replicas:
         self._end = end
         self._open: dict[str, SessionReplica] = {}
         self._timer: asyncio.TimerHandle | None = None
+        self._looked_at = 0.0  # When it was last looked which sessions are unused, or the timer began.
+        self._unused_since = 0.0  # A session that was used since is not unused.
 
     def get(self, id: str) -> SessionReplica | None:
         """Return the replica of a session, if this worker has one."""
@@ -66,6 +68,7 @@ class Replicas:
         replica.last_used = self._worker.recent(loop.time())
         self._open[replica.id] = replica
         if self._timer is None:
+            self._looked_at = loop.time()
             self._timer = loop.call_later(self._interval, self._sweep)
 
     def remove(self, id: str) -> SessionReplica | None:
@@ -92,9 +95,13 @@ class Replicas:
     def _sweep(self) -> None:
         """Let the sessions live that are busy here, and forget the others after a while."""
         loop = asyncio.get_running_loop()
+        now = loop.time()
+        # A connection may have begun just after the last look, and have ended just before this one.
+        self._unused_since = min(now - _UNUSED_SECONDS, self._looked_at) - RECENT
+        self._looked_at = now
         for replica in self:
             if replica.is_busy:
-                replica.last_used = self._worker.recent(loop.time())  # Its connection may be cut at any time.
+                replica.last_used = self._worker.recent(now)  # Its connection may be cut at any time.
                 self._worker.spawn(self._touch(replica))
                 self._worker.spawn(replica.live_on())
         if any(self._is_unused(replica) for replica in self):
@@ -102,8 +109,7 @@ class Replicas:
         self._timer = loop.call_later(self._interval, self._sweep) if self._open else None
 
     def _is_unused(self, replica: SessionReplica) -> bool:
-        is_late = asyncio.get_running_loop().time() - replica.last_used > _UNUSED_SECONDS
-        return is_late and not replica.is_busy
+        return replica.last_used < self._unused_since and not replica.is_busy
 
     async def _forget_unused(self) -> None:
         """Forget the sessions that were not used, unless the store has lost them: then they are stored again first."""

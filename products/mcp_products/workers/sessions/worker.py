@@ -49,7 +49,7 @@ _RESTORING_TICKS: Final = 3  # And ticks: neither passes while the machine sleep
 _CHECK_SECONDS: Final = 10.0  # Seconds between two questions whether streams are still written.
 _CLOSING: Final = 0.01  # Seconds between two looks for what is still to be stored.
 RESTORE_PAUSE: Final = 0.05  # Seconds between two looks for what another worker may store again.
-_RECENT: Final = 0.1  # Seconds.
+RECENT: Final = 0.1  # Seconds by which a time of `recent` may be earlier.
 _DROPPED: Final = 64  # Streams that are deleted together.
 _ID_LENGTH: Final = 8  # Characters of the id of a worker.
 
@@ -156,7 +156,7 @@ class Worker:
     def recent(self, now: float) -> float:
         """Return a time up to 0.1 seconds before: one object for all that is used meanwhile, as a number takes 32
         bytes."""
-        if not self._recent <= now < self._recent + _RECENT:
+        if not self._recent <= now < self._recent + RECENT:
             self._recent = now
         return self._recent
 
@@ -486,10 +486,15 @@ class Worker:
 
     async def becomes_stored(self, stream: str, is_stored: Callable[[], Awaitable[bool]]) -> bool:
         """Return True if a stream is in the store. Just after an outage, wait for the worker that ends it because its
-        messages could not be stored. Raises StoreUnavailableError."""
+        messages could not be stored; just after a loss, for the one that stores it again. Raises
+        StoreUnavailableError."""
+        losses = self.losses
         while not await is_stored():
-            if clock.monotonic() > self._failed_at + _ENDING_SECONDS or not await self.is_alive(stream[:_ID_LENGTH]):
+            has_failed = clock.monotonic() <= self._failed_at + _ENDING_SECONDS
+            may_be_ended = has_failed and await self.is_alive(stream[:_ID_LENGTH])
+            if not may_be_ended and not await self.may_restore(losses):
                 return False
+            losses = self.losses
             await asyncio.sleep(RESTORE_PAUSE)
         return True
 

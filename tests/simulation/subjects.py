@@ -1,0 +1,128 @@
+"""Which steps a seed has: a swarm of everything, or a few steps that meet where a fault may be."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Sequence
+from typing import NamedTuple
+
+
+class Step(NamedTuple):
+    """What happens some seconds after the step before."""
+
+    gap: float
+    kind: str
+    number: int
+    seconds: float
+
+
+class Part(NamedTuple):
+    """A step of a subject: its kind, between which seconds its gap and its duration are, and who it is about."""
+
+    kind: str
+    gap: tuple[float, float] = (1e-4, 1.0)
+    seconds: tuple[float, float] = (0.01, 2.0)
+    numbers: Sequence[int] = range(8)
+
+
+# How often each kind of step comes. Those of the second table are faults.
+USES = {"count": 5, "hold": 2, "order": 5, "later": 4, "announce": 4, "leave": 1, "forget": 1}
+FAULTS = {
+    "cut": 4,
+    "kill": 1,
+    "refuse": 2,
+    "break": 2,
+    "flaky": 2,
+    "deaf": 2,
+    "slow": 1,
+    "lose": 1,
+    "go back": 1,
+    "sleep": 1,
+    "clock": 1,
+}
+AT_APPEND = (0, 4)  # The numbers of `break` at which the store breaks when something is appended.
+QUIET = (20.0, 75.0, 130.0)  # Seconds after which workers forget something.
+LONGEST = {"hold": 4.0, "later": 4.0, "leave": 10.0, "sleep": 10**6.5}  # Seconds that a step of a swarm takes at most.
+LONG = 20.0  # The same for others.
+
+# Steps that have to meet. Several seconds of each are at random, so that each order of them comes.
+SUBJECTS: tuple[tuple[Part, ...], ...] = (
+    # Messages between workers after a quiet minute.
+    (Part("order"), Part("order"), Part("order", gap=(61.0, 70.0))),
+    # A worker is killed, and the store fails when others end what it has left.
+    (Part("order"), Part("kill", gap=(0.01, 3.0), seconds=(0.01, 20.0)), Part("flaky", (5.0, 13.0), (1.0, 8.0))),
+    (Part("order"), Part("kill", gap=(0.01, 3.0)), Part("break", (5.0, 9.0), (0.05, 3.0), AT_APPEND)),
+    # A call takes longer than what is stored lives.
+    (
+        Part("live", seconds=(12.0, 20.0)),
+        Part("hold", seconds=(15.0, 30.0)),
+        Part("cut", gap=(13.0, 40.0)),
+        Part("cut", gap=(13.0, 30.0)),
+    ),
+    # The messages of a call cannot be stored.
+    (Part("break", seconds=(15.0, 40.0), numbers=AT_APPEND), Part("order", gap=(0.001, 0.1))),
+    (Part("break", seconds=(15.0, 40.0), numbers=AT_APPEND), Part("count", gap=(0.001, 0.1))),
+    (Part("break", seconds=(15.0, 40.0), numbers=AT_APPEND), Part("later", gap=(0.001, 0.1), seconds=(0.01, 0.5))),
+    # The store loses its past, just after changes were announced.
+    (Part("announce"), Part("announce"), Part("lose", gap=(1e-4, 0.1)), Part("later")),
+    (Part("announce"), Part("deaf", gap=(1e-4, 0.1)), Part("announce"), Part("lose", gap=(1e-4, 0.1))),
+    # The store loses its newest second, and with it a call that has begun.
+    (
+        Part("go back", (0.3, 2.0), (0.7, 1.0)),
+        Part("order", (0.001, 0.3)),
+        Part("cut", (0.4, 1.2)),
+        Part("cut", (0.001, 0.5)),
+    ),
+    # The store cannot be reached, or the machine sleeps, while workers store again what they know.
+    (Part("lose"), Part("refuse", (0.01, 3.0), (4.0, 9.0)), Part("cut", (0.001, 9.0)), Part("cut", (0.001, 1.0))),
+    (Part("lose"), Part("sleep", (0.001, 5.0), (3.0, 60.0)), Part("cut", (0.001, 1.0)), Part("order")),
+    # A connection of minutes ends, its client pauses, and the store loses its past.
+    (Part("leave", gap=(62.0, 130.0), seconds=(40.0, 55.0)), Part("lose", gap=(1.0, 40.0))),
+    # A worker begins when the store cannot be reached.
+    (
+        Part("refuse", seconds=(1.0, 10.0)),
+        Part("kill", seconds=(1e-4, 0.1)),
+        Part("announce first", gap=(0.1, 1.0)),
+        Part("announce first", gap=(0.01, 1.0)),
+    ),
+    # Clients come back, and do not know where they were.
+    (Part("later", seconds=(0.01, 0.1)), Part("forget", gap=(0.1, 2.0)), Part("forget")),
+    # Single commands of the store are lost.
+    (Part("flaky", seconds=(0.1, 3.0)), Part("later"), Part("announce"), Part("order"), Part("announce")),
+)
+
+
+def schedule(seed: object) -> list[Step]:
+    """The steps of a seed: half of all have a subject, and some of these have one or two other steps besides."""
+    chance = random.Random(f"schedule {seed}")
+    if chance.random() < 0.5:
+        return _swarm(chance, chance.randint(3, 12))
+    steps = [_drawn(chance, part) for part in chance.choice(SUBJECTS)]
+    for step in _swarm(chance, chance.choice([0, 0, 1, 2])):
+        steps.insert(chance.randrange(len(steps) + 1), step)
+    return steps
+
+
+def _swarm(chance: random.Random, count: int) -> list[Step]:
+    """Steps of any kind. A third of all schedules have no faults, a third have one kind of them, a third a half."""
+    size = chance.choice([0, 1, len(FAULTS) // 2])
+    weights = USES | {kind: 2 * FAULTS[kind] for kind in chance.sample(list(FAULTS), size)}
+
+    def step() -> Step:
+        quiet = chance.choice(QUIET)
+        gap = (1e-4, 5.0) if chance.random() < 0.98 else (quiet, quiet)
+        [kind] = chance.choices(list(weights), list(weights.values()))
+        return _drawn(chance, Part(kind, gap, (0.01, LONGEST.get(kind, LONG))))
+
+    return [step() for _ in range(count)]
+
+
+def _drawn(chance: random.Random, part: Part) -> Step:
+    gap, seconds = round(_between(chance, part.gap), 4), round(_between(chance, part.seconds), 3)
+    return Step(gap, part.kind, chance.choice(part.numbers), seconds)
+
+
+def _between(chance: random.Random, bounds: Sequence[float]) -> float:
+    """A number between two, any power of ten as likely as any other."""
+    least, most = bounds
+    return float(least * (most / least) ** chance.random())

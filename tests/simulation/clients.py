@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import math
 from collections import Counter
 from typing import TYPE_CHECKING, Any
 
@@ -82,10 +83,12 @@ class Client:
         self.session = opened.headers["mcp-session-id"]
         await self.accepted({"jsonrpc": "2.0", "method": "notifications/initialized"})
 
-    def lost(self, exchange: Exchange, details: str) -> None:
-        """A request was refused: only a worker that is killed when the store loses its past takes sessions along."""
+    def lost(self, exchange: Exchange, details: str, since: float = math.inf) -> None:
+        """A request was refused: only a worker that is killed when the store loses its past takes sessions along, and
+        one that is killed since a call began may not have stored it."""
         may_be_lost = self.is_gone or (exchange.status in (400, 404) and self.world.may_lose_sessions)
-        may_be_lost = may_be_lost or (exchange.status == 400 and self.world.may_lose_newest)
+        if exchange.status == 400 and (self.world.may_lose_newest or max(self.world.kills, default=0.0) > since):
+            may_be_lost = True
         if not may_be_lost:
             self.world.violated("requests are accepted", f"{self.name}: {details}")
         self.is_gone = self.is_gone or exchange.status == 404
@@ -151,7 +154,8 @@ class Client:
                 again = self.exchange("POST", body) if not last_event else self._resumed(last_event)
                 exchange = self._connections[token] = again
             elif exchange.status not in (0, 200):
-                self.lost(exchange, f"{token} got {exchange.status} {exchange.content!r}")
+                details = f"{token} got {exchange.status} {exchange.content!r}"
+                self.lost(exchange, details, self.open_calls[token])
                 return None
             elif not last_event:
                 if not exchange.was_cut:

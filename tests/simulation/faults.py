@@ -84,21 +84,17 @@ FAULTS = {
     ),
     "a stream that was given up is not found before its worker has ended it": (
         Edit(WORKER, "_ENDING_SECONDS: Final = 3 * _TICK", "_ENDING_SECONDS: Final = -1e9"),
+        Edit(WORKER, "if not may_be_ended and not await self.may_restore(losses):", "if not may_be_ended:"),
     ),
     "a worker forgets a session as soon as its connection of minutes ends": (
         Edit(SESSIONS, "replica.last_used = self._worker.recent(now)  # Its", "# Its"),
     ),
     "a worker forgets a session at once whose connection of minutes ends just before it looks": (
-        Edit(SESSIONS, "min(now - _UNUSED_SECONDS, self._looked_at) - RECENT", "now - _UNUSED_SECONDS"),
+        # Real timers are late.
+        Edit(SESSIONS, "min(now - _UNUSED_SECONDS, self._looked_at) - RECENT", "now - _UNUSED_SECONDS + 1e-3"),
     ),
     "the sender of a message of a session that could not be stored gets no error": (
         Edit(STANDALONE, "await asyncio.shield(self._storing)", "await asyncio.wait([self._storing])"),
-    ),
-    "a session is not found if the store cannot be reached just after a loss": (
-        Edit(WORKER, "_RESTORING_TICKS: Final = 3", "_RESTORING_TICKS: Final = 0"),
-    ),
-    "a session is not found if the machine sleeps just after a loss": (
-        Edit(WORKER, "self._life.note_pause()  # In", "pass  # In"),
     ),
     "a call is not found just after the store has lost its newest second": (
         Edit(WORKER, "if not may_be_ended and not await self.may_restore(losses):", "if not may_be_ended:"),

@@ -25,7 +25,7 @@ AFTER_SLEEP = 10.0  # Seconds in which clients use their sessions again.
 FORGOTTEN = 250.0  # Seconds of sleep after which a stream that has ended may be forgotten.
 AFTER_FAULT = 45.0  # Seconds after a fault in which what it has ended may still be noticed.
 SETTLED = 200.0  # Seconds after the last step, and the end of its faults, in which everything has an outcome.
-COMMANDS = ("append", "put", "get", "read")
+MOMENTS = [f"{order} {command}" for order in ("before", "after") for command in ("append", "put", "get", "read")]
 PROMPT = {*USES, "cut", "refuse", "break"}  # Other faults may delay what comes.
 WITH_LOSS = 30.0  # Seconds around a loss in which a worker that is killed takes along what only it knows.
 
@@ -202,8 +202,8 @@ class Simulation(World):
         self._fault(self.disk.refuses_until)
 
     def _break(self, step: Step) -> None:
-        """Let the store be refused from the next command of a kind on."""
-        self.disk.break_at(COMMANDS[step.number % len(COMMANDS)], step.seconds)
+        """Refuse everything from the next command of a kind on, or from its answer on."""
+        self.disk.break_at(MOMENTS[step.number], step.seconds)
         self.troubles += step.seconds
 
     def _flaky(self, step: Step) -> None:
@@ -229,11 +229,11 @@ class Simulation(World):
         self.start(self._lose_newest(min(step.seconds, 1.0)))
 
     async def _lose_newest(self, seconds: float) -> None:
-        kept, copied_at, signs = self.disk.copied(), self.loop.now, self.disk.signs
+        kept, copied_at = self.disk.copied(), self.loop.now
         self._went_back = True
         await asyncio.sleep(seconds)
         self.told = [loss for loss in self.told if loss < copied_at]  # What was lost since is there again.
-        if self.disk.signs > signs:
+        if self.disk.shown_at > copied_at:
             self.told.append(self.loop.now)
         else:
             self._unnoticed = True

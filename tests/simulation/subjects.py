@@ -40,7 +40,7 @@ FAULTS = {
     "sleep": 1,
     "clock": 1,
 }
-AT_APPEND = (0, 4)  # The numbers of `break` at which the store breaks when something is appended.
+AT_APPEND, AFTER_APPEND = (0,), (4,)  # The numbers of `break` when something is appended, or when it is answered.
 QUIET = (20.0, 75.0, 130.0)  # Seconds after which workers forget something.
 LONGEST = {"hold": 4.0, "later": 4.0, "leave": 10.0, "sleep": 10**6.5}  # Seconds that a step of a swarm takes at most.
 LONG = 20.0  # The same for others.
@@ -63,6 +63,9 @@ SUBJECTS: tuple[tuple[Part, ...], ...] = (
     (Part("break", seconds=(15.0, 40.0), numbers=AT_APPEND), Part("order", gap=(0.001, 0.1))),
     (Part("break", seconds=(15.0, 40.0), numbers=AT_APPEND), Part("count", gap=(0.001, 0.1))),
     (Part("break", seconds=(15.0, 40.0), numbers=AT_APPEND), Part("later", gap=(0.001, 0.1), seconds=(0.01, 0.5))),
+    # What is appended is not answered.
+    (Part("break", seconds=(2.0, 12.0), numbers=AFTER_APPEND), Part("announce", gap=(0.001, 0.1))),
+    (Part("break", seconds=(0.1, 12.0), numbers=AFTER_APPEND), Part("later", gap=(0.001, 0.1), seconds=(0.01, 0.5))),
     # The store loses its past, just after changes were announced.
     (Part("announce"), Part("announce"), Part("lose", gap=(1e-4, 0.1)), Part("later")),
     (Part("announce"), Part("deaf", gap=(1e-4, 0.1)), Part("announce"), Part("lose", gap=(1e-4, 0.1))),

@@ -91,8 +91,8 @@ class Disk:
         self.slow_until = 0.0
         self.deaf_until = 0.0
         self.flaky_until = 0.0
-        self.signs = 0  # How many signs of life were stored.
-        self._breaks_at: tuple[str, float] = ("", 0.0)
+        self.shown_at = 0.0  # When the last sign of life was stored that its worker knows of.
+        self._breaks_at: tuple[str, float] = ("", 0.0)  # What is said of a command, and for how long.
 
     def refuses(self) -> bool:
         """Return True if a command, or its answer, is lost now."""
@@ -103,13 +103,13 @@ class Disk:
         """Lose some commands and some answers for a while."""
         self.flaky_until = max(self.flaky_until, self._world.loop.now + seconds)
 
-    def break_at(self, command: str, seconds: float) -> None:
-        """Refuse everything for a while from the next command of a name on."""
-        self._breaks_at = (command, seconds)
+    def break_at(self, moment: str, seconds: float) -> None:
+        """Refuse everything for a while from a moment on: "before append" or "after append", and so on."""
+        self._breaks_at = (moment, seconds)
 
-    def comes(self, command: str) -> None:
-        """Know that a command comes."""
-        if command == self._breaks_at[0]:
+    def reach(self, moment: str) -> None:
+        """Know that a moment has come."""
+        if moment == self._breaks_at[0]:
             self.refuse(self._breaks_at[1])
             self._breaks_at = ("", 0.0)
 
@@ -165,7 +165,7 @@ class Connection:
     def _run(self, answer: asyncio.Future[Any], name: str, arguments: tuple[Any, ...]) -> None:
         if not self._process.is_alive and self._world.chance.random() < 0.5:
             return  # It was not sent any more.
-        self._disk.comes(name)
+        self._disk.reach(f"before {name}")
         if self._disk.refuses():
             return self._fail(answer)
         result = None
@@ -173,14 +173,16 @@ class Connection:
             for connection in self._disk.connections:
                 connection.hint(*arguments)
         elif name != "subscribe":
-            self._disk.signs += name == "put" and ":alive:" in arguments[0]
             result = done(getattr(self._disk.data, name)(*arguments))
-        self._world.loop.call_at(self._arrival(self._back), self._deliver, answer, result)
+            self._disk.reach(f"after {name}")
+        shown_at = self._world.loop.now if name == "put" and ":alive:" in arguments[0] else 0.0
+        self._world.loop.call_at(self._arrival(self._back), self._deliver, answer, result, shown_at)
 
-    def _deliver(self, answer: asyncio.Future[Any], result: Any) -> None:
+    def _deliver(self, answer: asyncio.Future[Any], result: Any, shown_at: float) -> None:
         if self._disk.refuses():
             self._fail(answer)
         elif self._process.is_alive and not answer.done():
+            self._disk.shown_at = max(self._disk.shown_at, shown_at)
             answer.set_result(result)
 
     def _fail(self, answer: asyncio.Future[Any]) -> None:

@@ -27,7 +27,7 @@ PLACES = {"put": 2, "touch": 1, "count": 2, "append": 2}  # Where the methods of
 STORES = re.compile(r"store$|worker$|_announced$|sent$")
 # What gets the time to live from its caller.
 PASSES_ON = {
-    "telemetry/metrics.py ttl",
+    "metrics/stores.py ttl",
     "workers/sessions/mail.py sent.ttl",
     "workers/sessions/mail.py ttl",
     "workers/stores/retries.py ttl",

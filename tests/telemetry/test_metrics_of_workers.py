@@ -15,6 +15,7 @@ from pathlib import Path
 import pytest
 
 pytest.importorskip("opentelemetry.sdk", reason="opentelemetry-sdk is not there")
+pytest.importorskip("prometheus_client", reason="prometheus-client is not there")
 
 from prometheus_client.openmetrics.parser import text_string_to_metric_families as openmetrics_families
 from prometheus_client.parser import text_string_to_metric_families

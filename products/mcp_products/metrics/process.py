@@ -144,14 +144,17 @@ class ProcessMetrics:
             write(folder, os.getpid(), self._own())
 
     def _write_on(self, folder: Path) -> None:
-        pause = threading.Event()
+        pause, failed = threading.Event(), False
         while not pause.wait(_SECONDS):
             try:
                 self._write(folder)
+                failed = False
             except Exception as error:
                 if not folder.exists():
                     return  # The supervisor has ended, and this process ends as well.
-                _log.warning("what this process has measured could not be written, and is tried again: %s", error)
+                if not failed:
+                    _log.warning("what this process has measured cannot be written, and is tried again: %s", error)
+                failed = True
 
 
 PROCESS: Final = ProcessMetrics()

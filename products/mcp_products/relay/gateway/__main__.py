@@ -15,11 +15,15 @@ from mcp_runtime.transports.http_server.limits import HTTPLimits
 from mcp_runtime.usage.rules import check_variables
 from mcp_runtime.usage.texts import plain
 
+from ..gateway_check import findings
 from .gateway import Gateway
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Serve until the client closes the connection, or until SIGINT or SIGTERM, and return 0; 1 after an error."""
+    """Serve until the client closes the connection, or until SIGINT or SIGTERM, and return 0; 1 after an error.
+
+    With --check, return 0 for a file that is right, and 1 otherwise.
+    """
     options = _parser().parse_args(arguments)
     logging.basicConfig(level=logging.WARNING, format="%(message)s", stream=sys.stderr)
     try:
@@ -27,6 +31,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
         if options.lock:
             asyncio.run(Gateway.write_lock(options.file, options.bindings))
             return 0
+        if options.check and (wrong := findings.check_file(options.file)):
+            print(*(f"error: {plain(line)}" for line in wrong), sep="\n", file=sys.stderr)
+            return 1
         gateway = Gateway(options.file, package=options.bindings)
         if not options.check:
             gateway.run(**_serving(options))
@@ -49,7 +56,7 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--workers", type=int, default=1, help="processes that serve over HTTP")
     parser.add_argument("--store", help="what workers share: sqlite:///FILE, redis://HOST or redis+cluster://HOST")
     parser.add_argument("--max-bytes", type=int, help="bytes of one message of a client; by default 8 MiB")
-    parser.add_argument("--check", action="store_true", help="read the file, and exit")
+    parser.add_argument("--check", action="store_true", help="say what is wrong in the file, and exit")
     parser.add_argument("--lock", action="store_true", help="write the lock of the definitions, and exit")
     return parser
 

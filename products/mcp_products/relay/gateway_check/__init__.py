@@ -1,0 +1,1 @@
+"""`gateway --check`: everything that is wrong in a file of a gateway, each with its line."""

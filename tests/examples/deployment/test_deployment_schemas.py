@@ -24,6 +24,9 @@ def checked(command: list[str], *paths: Path) -> subprocess.CompletedProcess[str
 def test_the_schemas_of_compose_and_kubernetes_accept_the_files() -> None:
     done = checked(COMPOSE, FOLDER / "compose.yaml")
     assert done.returncode == 0, done.stdout
+    gateway = [path for path in (FOLDER / "gateway" / "base").glob("*.yaml") if path.stem != "kustomization"]
+    done = checked(KUBERNETES, *gateway)
+    assert done.returncode == 0 and done.stdout.count(" passed for resource ") == len(gateway) == 4, done.stdout
     done = checked(KUBERNETES, *sorted(CLUSTER.glob("*.yaml")))
     assert done.returncode == 0 and done.stdout.count(" passed for resource ") == len(list(manifests())), done.stdout
 

@@ -7,16 +7,18 @@ import asyncio
 import logging
 import sys
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, Final
 
 from mcp_products.relay.addresses import parse_address
+from mcp_runtime._lazy import load
 from mcp_runtime.errors import LocalError, MCPError
 from mcp_runtime.transports.http_server.limits import HTTPLimits
 from mcp_runtime.usage.rules import check_variables
 from mcp_runtime.usage.texts import plain
 
-from ..gateway_check import findings
 from .gateway import Gateway
+
+_FINDINGS: Final = "mcp_products.relay.gateway_check.findings"  # It reads settings as this package does.
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -31,7 +33,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         if options.lock:
             asyncio.run(Gateway.write_lock(options.file, options.bindings))
             return 0
-        if options.check and (wrong := findings.check_file(options.file)):
+        if options.check and (wrong := load(_FINDINGS).check_file(options.file)):
             print(*(f"error: {plain(line)}" for line in wrong), sep="\n", file=sys.stderr)
             return 1
         gateway = Gateway(options.file, package=options.bindings)

@@ -2,19 +2,23 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 from collections.abc import Callable, Iterator
 from typing import Any
 
 import pytest
 from support.auth.resource_server import PROTECTED, Authority, Endpoint, challenge, endpoint
-from support.endpoints import INVALID_REQUEST, Rev, among
+from support.endpoints import HANDSHAKE, INVALID_REQUEST, STATELESS, Rev, among, since
+from support.servers.jobs import SOON
+from support.task_clients import CAPABILITIES
 
-from mcp_generated import App
+from mcp_generated import App, Context
 from mcp_generated.auth import AuthenticatedUser, ResourceServer
 from mcp_generated.middleware import AuthMiddleware, own_scopes
 from mcp_products.auth.resource_server.roles import Roles, claim_at
 from mcp_runtime.errors import LocalError
+from mcp_runtime.http.sse import SSEDecoder
 
 ADMINS = {"admin": {"claim": "groups", "value": "mcp-admins"}}
 
@@ -199,3 +203,57 @@ async def test_a_role_that_was_taken_away_reads_no_more(rev: Rev, issuer: Author
         assert "result" in json.loads((await at.call(admin, "erase")).content)
         error = json.loads((await at.call(later, "erase")).content)["error"]
         assert error["code"] == INVALID_REQUEST and "role:admin" in error["message"]
+
+
+# ---- results that are read later ------------------------------------------------------------------------------------
+
+
+def later(let: asyncio.Event, **settings: Any) -> Any:
+    """A server whose tool needs a role, and ends when it is let."""
+    app = App("later")
+
+    @app.tool(scopes=["role:admin"], **settings)
+    async def secret(ctx: Context) -> str:
+        await ctx.status("reading")
+        await let.wait()
+        return "the secret"
+
+    return app.server
+
+
+@among(STATELESS)
+async def test_a_task_is_read_and_changed_with_the_role_of_its_call(rev: Rev, issuer: Authority) -> None:
+    let = asyncio.Event()
+    async with asyncio.timeout(30), endpoint(rev, protected(issuer), later(let, task=SOON)) as at:
+        meta = {**rev.meta(), "io.modelcontextprotocol/clientCapabilities": CAPABILITIES}
+        admin, later_on = issuer.token(at.url, groups=["mcp-admins"]), issuer.token(at.url, scope="role:admin")
+
+        async def send(token: str, method: str, named: str, **params: Any) -> Any:
+            return await at.post(rev.request(1, method, {**params, "_meta": meta}), token, **{"mcp-name": named})
+
+        created = await send(admin, "tools/call", "secret", name="secret", arguments={})
+        id: str = json.loads(created.content)["result"]["taskId"]
+        for method, more in {"tasks/get": {}, "tasks/update": {"inputResponses": {}}, "tasks/cancel": {}}.items():
+            refused = await send(later_on, method, id, taskId=id, **more)
+            assert "role:admin" in json.loads(refused.content)["error"]["message"], method
+            assert "www-authenticate" not in refused.headers
+        let.set()
+        while "the secret" not in (await send(admin, "tasks/get", id, taskId=id)).text:
+            await asyncio.sleep(0)
+        assert "the secret" not in (await send(later_on, "tasks/get", id, taskId=id)).text
+
+
+@among(since("2025-03-26", HANDSHAKE))
+async def test_a_stream_is_resumed_with_the_role_of_its_call(rev: Rev, issuer: Authority) -> None:
+    let = asyncio.Event()
+    let.set()
+    async with endpoint(rev, protected(issuer), later(let)) as at:
+        admin, later_on = issuer.token(at.url, groups=["mcp-admins"]), issuer.token(at.url, groups=["others"])
+        await at.open(admin)
+        streamed = await at.call(admin, "secret", accept="text/event-stream")
+        first = next(iter(SSEDecoder().feed(streamed.content))).id.rpartition("-")[0] + "-0"
+        for token, is_shown in ((later_on, False), (admin, True)):
+            head = {"accept": "text/event-stream", "authorization": f"Bearer {token}", **at.session}
+            answer = await at.http.get(at.url, headers={**head, "last-event-id": first})
+            assert (answer.status_code == 200) == is_shown and ("the secret" in answer.text) == is_shown
+            assert "www-authenticate" not in answer.headers

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import keyword
 import shlex
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
@@ -21,7 +21,7 @@ from .document import Direction
 from .protocol import ProtocolManifest
 
 _INDENT: Final = "        "
-_RESERVED: Final = frozenset((*keyword.kwlist, "run", "start"))  # The methods of every peer.
+_RESERVED: Final = frozenset((*keyword.kwlist, "run", "start", "connect", "asgi"))  # The methods of every peer.
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,6 +40,7 @@ class _RowView:
     positions: str
     sends_list: bool
     is_also_request: bool
+    streams: bool
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,7 +59,7 @@ def render_protocol(
     Raises CodegenError if a text of the document would become syntax.
     """
     rows: dict[tuple[Direction, str], _RowView] = {
-        (row.direction, row.name): _row(row, revision) for row in revision.methods
+        (row.direction, row.name): _row(row, revision, manifest.streams) for row in revision.methods
     }
     sides = [_side(revision, rows, side) for side in ("client", "server")] if rows else []
     context: dict[str, Any] = {
@@ -79,8 +80,9 @@ def render_protocol(
     files = {"__init__.py": "package", "types.py": "types"} | ({"methods.py": "methods"} if rows else {})
     texts = {file: print_template(f"protocol/{name}.py.jinja2", context, templates) for file, name in files.items()}
     verify_types_module(texts["types.py"], revision)
+    form = "http" if manifest.framing == "http" else "peer"
     for side in sides:
-        texts[f"{side.module}.py"] = print_template("protocol/peer.py.jinja2", context | {"side": side}, templates)
+        texts[f"{side.module}.py"] = print_template(f"protocol/{form}.py.jinja2", context | {"side": side}, templates)
     return format_modules({output / name: text for name, text in texts.items()} | {output / "py.typed": ""}, output)
 
 
@@ -104,7 +106,7 @@ def _sorted(views: Iterable[_RowView]) -> list[_RowView]:
     return sorted(views, key=lambda view: view.is_notification)
 
 
-def _row(row: Method, revision: Revision) -> _RowView:
+def _row(row: Method, revision: Revision, streams: Collection[str]) -> _RowView:
     text = row.doc or f"The {row.kind} `{row.method}`."
     deprecated = f"{row.method} is deprecated in {revision.protocol} {revision.id}" if row.deprecated else ""
     return _RowView(
@@ -119,5 +121,6 @@ def _row(row: Method, revision: Revision) -> _RowView:
         deprecated=literal(deprecated) if deprecated else "",
         positions="".join(f"{literal(name)}, " for name in row.positions),
         sends_list=row.sends_list,
+        streams=row.method in streams,
         is_also_request=row.kind == "notification" and row.name != snake(row.method),
     )

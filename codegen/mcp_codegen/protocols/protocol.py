@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import tomllib
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Final, Literal, cast, get_args
 
@@ -29,15 +29,18 @@ from .open_rpc import read_open_rpc
 # | `version`   | its version; default: the one of the document                                             |
 # | `document`  | the file, beside the manifest                                                             |
 # | `format`    | `json-schema`, `meta-model` or `open-rpc`                                                 |
-# | `framing`   | over stdio: `lines` (one message a line), or `headers` (`Content-Length` before a message) |
+# | `framing`   | over stdio: `lines` (one message a line), or `headers` (`Content-Length` before a message); |
+# |             | or `http`: each message is a POST                                                         |
+# | `streams`   | of `http`: the methods whose results come one after another, as Server-Sent Events         |
 # | `messages`  | `json-rpc`, or `debug-adapter`: those of DAP, which have other names                       |
 # | `reverse`   | of DAP: the commands that the server sends                                                 |
+# | `[results]` | the definitions that are the results of methods of which the document does not say it       |
 # | `params`    | of OpenRPC, where a method leaves it open: `by-name` (default) or `by-position`            |
 # | `[sides]`   | the names of the classes of the two sides: `client`, which starts the other, and `server` |
 # | `[cancel]`  | the notification that cancels a request: `method`, and the `property` with the id         |
 
 DocumentFormat = Literal["json-schema", "meta-model", "open-rpc"]
-Framing = Literal["lines", "headers"]
+Framing = Literal["lines", "headers", "http"]
 MessageForm = Literal["json-rpc", "debug-adapter"]
 ParamStructure = Literal["by-name", "by-position"]
 
@@ -53,6 +56,8 @@ class ProtocolManifest:
     framing: Framing = "lines"
     messages: MessageForm = "json-rpc"
     reverse: list[str] = field(default_factory=list[str])
+    streams: list[str] = field(default_factory=list[str])
+    results: dict[str, str] = field(default_factory=dict[str, str])
     params: ParamStructure = "by-name"
     sides: dict[str, str] = field(default_factory=lambda: {"client": "Client", "server": "Server"})
     cancel: dict[str, str] = field(default_factory=dict[str, str])
@@ -77,10 +82,17 @@ def read_protocol_manifest(path: Path) -> ProtocolManifest:
             f"{path}: messages = 'debug-adapter' goes with format = 'json-schema', and without [cancel]: there, a "
             "request cancels"
         )
-    if not all(isinstance(name, str) for name in cast("list[object]", manifest.reverse)) or (
-        manifest.reverse and manifest.messages == "json-rpc"
-    ):
+    if not _is_list_of_names(manifest.reverse) or (manifest.reverse and manifest.messages == "json-rpc"):
         raise CodegenError(f"{path}: reverse = {manifest.reverse!r} must be a list of commands of 'debug-adapter'")
+    if not _is_list_of_names(manifest.streams) or (manifest.streams and manifest.framing != "http"):
+        raise CodegenError(f"{path}: streams = {manifest.streams!r} must be a list of methods, with framing = 'http'")
+    if manifest.framing == "http" and (manifest.messages != "json-rpc" or manifest.cancel):
+        raise CodegenError(
+            f"{path}: framing = 'http' goes with messages = 'json-rpc', and without [cancel]: there, a request ends "
+            "with its connection"
+        )
+    if not all(isinstance(name, str) for name in cast("dict[str, object]", manifest.results).values()):
+        raise CodegenError(f"{path}: [results] needs the name of a definition for each method")
     names = list(manifest.sides.values())
     if manifest.sides.keys() != {"client", "server"} or not all(str(name).isidentifier() for name in names):
         raise CodegenError(f"{path}: [sides] needs `client` and `server`, each with the name of a class")
@@ -89,6 +101,10 @@ def read_protocol_manifest(path: Path) -> ProtocolManifest:
     if manifest.cancel and manifest.cancel.keys() != {"method", "property"}:
         raise CodegenError(f"{path}: [cancel] needs `method` and `property`")
     return manifest
+
+
+def _is_list_of_names(value: object) -> bool:
+    return isinstance(value, list) and all(isinstance(name, str) for name in cast("list[object]", value))
 
 
 def read_document(manifest: ProtocolManifest, path: Path) -> ProtocolDocument:
@@ -141,8 +157,10 @@ def protocol_revision(manifest: ProtocolManifest, document: ProtocolDocument, sh
         types = read_types(document.schema, manifest.name, Overlay(tuple(rows)), Docs())
     except (LookupError, TypeError, AttributeError, ValueError, RecursionError) as error:
         raise SchemaError(f"{manifest.name}: the document has a form that cannot be read: {error!r}") from error
-    methods = tuple(_method(message, types, names, manifest.name) for message in document.messages)
+    messages = _with_results(document.messages, manifest)
+    methods = tuple(_method(message, types, names, manifest.name) for message in messages)
     _check_names(methods, manifest.name)
+    _check_http(manifest, methods)
     return Revision(
         id=version,
         constants={},
@@ -158,6 +176,21 @@ def protocol_revision(manifest: ProtocolManifest, document: ProtocolDocument, sh
         server=manifest.sides["server"],
         protocol=manifest.name,
     )
+
+
+def _with_results(messages: tuple[ProtocolMessage, ...], manifest: ProtocolManifest) -> list[ProtocolMessage]:
+    """Return messages with the results that the manifest names. Raises SchemaError for one that has a result."""
+    left = dict(manifest.results)
+    told = [
+        replace(message, result=left.pop(message.method))
+        if message.method in left and message.kind == "request" and message.result is None
+        else message
+        for message in messages
+    ]
+    for method in left:
+        text = f"{manifest.name}: [results] names {method!r}, which is no request without a result; remove it"
+        raise SchemaError(text, at=method)
+    return told
 
 
 def _python_names(definitions: Iterable[str]) -> dict[str, str]:
@@ -216,5 +249,22 @@ def _check_names(methods: tuple[Method, ...], protocol: str) -> None:
                 f"{protocol}: the methods {other!r} and {row.method!r} would have the Python name {row.name!r}; "
                 "rename one",
                 rule="name",
+                at=row.method,
+            )
+
+
+def _check_http(manifest: ProtocolManifest, methods: tuple[Method, ...]) -> None:
+    """Raise SchemaError for what HTTP cannot carry: messages of the server, and streams of what is no request."""
+    requests = {row.method for row in methods if row.kind == "request"}
+    if unknown := [name for name in manifest.streams if name not in requests]:
+        raise SchemaError(
+            f"{manifest.name}: `streams` names {unknown[0]!r}, which is no request of the document; correct it",
+            at=unknown[0],
+        )
+    for row in methods:
+        if manifest.framing == "http" and row.direction != "client_to_server":
+            raise SchemaError(
+                f"{manifest.name}: the server sends {row.method!r}, which framing = 'http' cannot carry; use "
+                "'lines' or 'headers'",
                 at=row.method,
             )

@@ -9,10 +9,9 @@ import asyncio
 import logging
 from collections.abc import AsyncGenerator, Mapping
 from contextlib import asynccontextmanager, suppress
-from typing import TYPE_CHECKING, Any, ClassVar, Final, Literal, Self, cast
+from typing import TYPE_CHECKING, Any, ClassVar, Final, Literal, Self
 
 from pydantic import ValidationError
-from pydantic_core import from_json
 
 from mcp_runtime import products
 from mcp_runtime._lazy import LazyModule
@@ -20,7 +19,6 @@ from mcp_runtime.aio import forks
 from mcp_runtime.aio.tasks import end_process
 from mcp_runtime.errors import (
     ConnectionClosedError,
-    InvalidMessageError,
     InvalidResponseError,
     JSONRPCError,
     LocalError,
@@ -28,8 +26,7 @@ from mcp_runtime.errors import (
     RequestTimeoutError,
 )
 from mcp_runtime.protocol import jsonrpc
-from mcp_runtime.protocol.framing import MAX_MESSAGE_BYTES, OversizedMessage, SizeLimit
-from mcp_runtime.protocol.json_text import is_finite
+from mcp_runtime.protocol.framing import MAX_MESSAGE_BYTES, SizeLimit
 from mcp_runtime.protocol.jsonrpc import (
     ErrorMessage,
     MalformedMessage,
@@ -37,14 +34,14 @@ from mcp_runtime.protocol.jsonrpc import (
     RequestMessage,
     ResultMessage,
 )
-from mcp_runtime.protocol.models import format_validation_error, is_list, is_object, validator
+from mcp_runtime.protocol.models import format_validation_error, is_object, validator
 from mcp_runtime.session.interfaces import closed_error
 from mcp_runtime.transports.stdio.child import OnLine
 from mcp_runtime.transports.stdio.lines import LineTransport
 
 from .debug_adapter import DebugAdapterMessages
 from .framing import ContentLengthDecoder, with_header
-from .rows import NotificationRow, RequestRow, Row
+from .rows import Handlers, NotificationRow, RequestRow, Row, checked, decoded
 
 if TYPE_CHECKING:
     from mcp_runtime.transports.stdio import client as stdio_client
@@ -66,7 +63,7 @@ _MAX_BYTES: Final = 64 * 1024 * 1024  # Bytes of the messages of the other side 
 _log: Final = logging.getLogger("mcp_runtime.json_rpc.peer")
 
 
-class Peer:
+class Peer(Handlers):
     """One side of a connection. Subclasses are generated: they send with methods, and handle with methods `on_…`.
 
     The messages of the other side are handled in their order: a request runs beside those that follow it, and a
@@ -75,7 +72,6 @@ class Peer:
 
     _framing: ClassVar[Literal["lines", "headers"]] = "lines"
     _form: ClassVar[type[DebugAdapterMessages] | None] = None  # Of messages that are not written as JSON-RPC has them.
-    _receives: ClassVar[Mapping[str, tuple[Row, str]]] = {}  # By method: its row, and the name of its handler.
     _notified: ClassVar[Mapping[str, tuple[Row, str]]] = {}  # Notifications whose method is that of a request too.
     _cancel: ClassVar[tuple[str, str] | None] = None  # The notification that cancels a request, and its property.
 
@@ -162,7 +158,7 @@ class Peer:
         """
         self._last_id += 1
         id = self._last_id
-        self._send(jsonrpc.request(id, row.method, _checked(row, params)))
+        self._send(jsonrpc.request(id, row.method, checked(row, params)))
         response: asyncio.Future[Any] = asyncio.get_running_loop().create_future()
         self._pending[id] = response
         try:
@@ -182,7 +178,7 @@ class Peer:
 
     async def _send_notification(self, row: NotificationRow, params: Any) -> None:
         """Send a notification. Raises ConnectionClosedError."""
-        transport = self._send(jsonrpc.notification(row.method, _checked(row, params)))
+        transport = self._send(jsonrpc.notification(row.method, checked(row, params)))
         await transport.drain()
 
     def _send_cancel(self, id: jsonrpc.Id) -> None:
@@ -220,7 +216,7 @@ class Peer:
                     reason = f"the other side sent more than {_MAX_BYTES} bytes that wait for a handler"
                 else:
                     message = data if self._messages is None else self._messages.read(data)
-                    self._receive(_decoded(message), len(data))
+                    self._receive(decoded(message), len(data))
         finally:
             self._end(reason or str(closed_error(transport)))
 
@@ -309,65 +305,6 @@ class Peer:
         if ends is not None:
             end_process(ends)
 
-    async def _call(self, name: str, row: Row, params: Any) -> Any:
-        """Call a handler with validated params. Raises JSONRPCError for invalid ones."""
-        handler = getattr(self, name)
-        if row.params is None:
-            return await handler()
-        try:
-            read = validator(row.params)(_by_name(row, {} if params is None else params))
-        except ValidationError as error:
-            raise JSONRPCError(jsonrpc.INVALID_PARAMS, format_validation_error(error)) from None
-        return await handler(read)
-
     def _respond(self, response: bytes) -> None:
         with suppress(ConnectionClosedError):
             self._send(response)
-
-    def _not_handled(self, method: str) -> JSONRPCError:
-        """Return the error for a request without a handler."""
-        return JSONRPCError(jsonrpc.METHOD_NOT_FOUND, f"{method} is not handled by this {type(self).__name__}")
-
-
-def _decoded(data: bytes) -> jsonrpc.Message | list[jsonrpc.Message]:
-    """Return a message, also one whose params are a list, which MCP does not have."""
-    message = jsonrpc.reject_oversized(data) if isinstance(data, OversizedMessage) else jsonrpc.decode(data)
-    if not isinstance(message, MalformedMessage) or message.is_too_large or message.code != jsonrpc.INVALID_REQUEST:
-        return message
-    try:
-        value = from_json(data)
-    except ValueError:  # JSON that the parser does not read, such as what is nested too deep.
-        return message
-    if not is_object(value) or not is_list(params := value.get("params")) or not is_finite(value):
-        return message
-    listed: Any = jsonrpc.read({**value, "params": {}})
-    if isinstance(listed, RequestMessage):
-        return RequestMessage(listed.id, listed.method, cast(Any, params))
-    return NotificationMessage(listed.method, cast(Any, params)) if isinstance(listed, NotificationMessage) else listed
-
-
-def _checked(row: Row, params: Any) -> Any:
-    """Return the params to send. Raises InvalidMessageError for those of another type."""
-    if params is None and row.params is None:
-        return None
-    if not isinstance(row.params, type) or isinstance(params, row.params):
-        return _by_position(row, params) if row.sends_list else params
-    name = row.params.__name__
-    raise InvalidMessageError(f"{row.method} needs params of the type {name}, not {type(params).__name__}; create one")
-
-
-def _by_position(row: Row, params: Any) -> list[Any]:
-    """Return params as a list. Those that are absent at its end are left out, and null stands for others."""
-    values: dict[str, Any] = params.model_dump(mode="json", by_alias=True)
-    last = max((number for number, name in enumerate(row.positions, 1) if name in values), default=0)
-    return [values.get(name) for name in row.positions[:last]]
-
-
-def _by_name(row: Row, params: Any) -> Any:
-    """Return params by name. Raises JSONRPCError for a list with more than the method has places for."""
-    if not is_list(params):
-        return params
-    if len(params) > len(row.positions):
-        places = f"at most {len(row.positions)} params by position" if row.positions else "params by name"
-        raise JSONRPCError(jsonrpc.INVALID_PARAMS, f"{row.method} takes {places}, and got a list of {len(params)}")
-    return dict(zip(row.positions, params, strict=False))

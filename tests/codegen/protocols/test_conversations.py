@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 from support.checkers import mypy
-from support.peers import node_peer, python_peer
+from support.peers import clean, node_peer, python_peer, started
 from support.project import ROOT
 
 PROGRAMS = ROOT / "tests" / "support" / "protocols"
@@ -21,6 +21,7 @@ ACP_DOCUMENT = "@agentclientprotocol/sdk@2.4.0"
 ACP_AGENT = "agent-client-protocol==0.12.1"
 LANGUAGE_SERVER = "python-lsp-server==1.15.0 pyflakes==4.1.0 lsprotocol==2025.0.0 ruff==0.17.6"
 DEBUG_ADAPTER = "debugpy==1.8.22"
+A2A_SDK = "a2a-sdk[http-server]==0.3.26 uvicorn==0.38.0"
 
 
 def generate(folder: Path, name: str, document: Path, package: str) -> None:
@@ -115,3 +116,27 @@ def test_bindings_of_dap_debug_a_program_with_debugpy(console: str, tmp_path: Pa
         "commands": int(console == "integratedTerminal"),
         "code": 3,
     }
+
+
+@pytest.mark.long
+@pytest.mark.skipif(sys.platform == "win32", reason="the programs of peers have other places there")
+def test_bindings_of_a2a_talk_to_an_agent_of_the_official_sdk_over_http(tmp_path: Path) -> None:
+    python = python_peer(A2A_SDK)
+    command = [str(python), str(PROGRAMS / "a2a_document.py")]
+    document = tmp_path / "document.json"
+    document.write_text(subprocess.run(command, capture_output=True, text=True, check=True, timeout=60).stdout)
+    generate(tmp_path, "a2a", document, "a2a_bindings")
+    agent = started([str(python), str(PROGRAMS / "a2a_agent.py")], clean(), "listening at ")
+    try:
+        events = talk(tmp_path, "talk_a2a.py", agent.output.split()[-1])
+    finally:
+        agent.process.kill()
+        agent.process.wait()
+    assert events == [
+        ["completed", ["one", "two"]],
+        ["task", "artifact-update", "three", "artifact-update", "four", "status-update"],
+        "completed",
+        ["canceled", "status-update"],
+        [-32001, "Task not found"],
+        True,
+    ]

@@ -9,39 +9,22 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Iterable
-from contextlib import aclosing, asynccontextmanager
+from collections.abc import AsyncGenerator, Awaitable, Callable, Iterable
+from contextlib import aclosing, asynccontextmanager, suppress
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar, Final, Self, TypeVar
 
 from pydantic import ValidationError
 
+from mcp_runtime import errors
 from mcp_runtime._lazy import LazyModule
-from mcp_runtime.errors import (
-    ConnectionClosedError,
-    HTTPStatusError,
-    InvalidResponseError,
-    JSONRPCError,
-    LocalError,
-    RemoteJSONRPCError,
-    RequestTimeoutError,
-)
+from mcp_runtime.http import asgi as web
 from mcp_runtime.http import sse
-from mcp_runtime.http.asgi import (
-    BodyReader,
-    ClientDisconnectError,
-    Receive,
-    Scope,
-    Send,
-    disconnection,
-    refuse_body,
-    respond,
-)
 from mcp_runtime.http.client_rules import is_response_to
 from mcp_runtime.http.headers import EVENT_STREAM, HTTPError, media_type, read_headers
 from mcp_runtime.http.origins import OriginPolicy
 from mcp_runtime.protocol import jsonrpc
-from mcp_runtime.protocol.framing import MAX_MESSAGE_BYTES, SizeLimit
-from mcp_runtime.protocol.jsonrpc import ErrorMessage, NotificationMessage, RequestMessage, ResultMessage
+from mcp_runtime.protocol.framing import DEFAULT_LIMIT, SizeLimit
 from mcp_runtime.protocol.models import format_validation_error, validator
 
 from .rows import Handlers, NotificationRow, RequestRow, Row, checked, decoded
@@ -64,15 +47,15 @@ _MAX_RUNNING: Final = 1000  # Requests that are handled at the same time.
 
 _log: Final = logging.getLogger("mcp_runtime.json_rpc.http")
 T = TypeVar("T")
-ASGIApp = Callable[[Scope, Receive, Send], Awaitable[None]]
+Names = Iterable[str] | None
+ASGIApp = Callable[[web.Scope, web.Receive, web.Send], Awaitable[None]]
 
 
 class HTTPClient:
     """The client of one URL. Subclasses are generated: they send with methods; those that stream are iterators."""
 
-    def __init__(self) -> None:
-        self._connection: http_client.HTTPConnection | None = None
-        self._last_id = 0
+    _connection: http_client.HTTPConnection | None = None
+    _last_id = 0
 
     @asynccontextmanager
     async def connect(self, url: str, *, http: http_client.HTTPOptions | None = None) -> AsyncGenerator[Self]:
@@ -86,7 +69,7 @@ class HTTPClient:
         Raises NotInstalledError without httpx2, and LocalError for a URL that is none.
         """
         if self._connection is not None:
-            raise LocalError(f"{type(self).__name__} is connected already; create another one")
+            raise errors.LocalError(f"{type(self).__name__} is connected already; create another one")
         self._connection = http_client.HTTPConnection(url, http or http_client.HTTPOptions())
         try:
             yield self
@@ -100,48 +83,38 @@ class HTTPClient:
         Raises RemoteJSONRPCError for an error of the other side, RequestTimeoutError after `timeout` seconds,
         InvalidResponseError for a result of another type, HTTPStatusError, and ConnectionClosedError.
         """
+        return await _within(timeout, self._exchange(row, params), row)
 
-        async def exchange() -> Any:
-            connection, id, response = await self._post(row, params, _POST)
-            return await _read(connection, row, id, response)
-
-        return await _within(timeout, exchange(), row)
+    async def _exchange(self, row: RequestRow, params: Any) -> Any:
+        return await (await self._post(row, params, _POST)).read()
 
     async def _stream(self, row: RequestRow, params: Any, timeout: float | None = None) -> AsyncGenerator[Any, None]:
         """Send a request and yield its results. `timeout` are the seconds until the next one. Raises as requests do."""
-        connection, id, response = await _within(timeout, self._post(row, params, _STREAM), row)
-        if media_type(response.headers.get("content-type", "")) != EVENT_STREAM or response.status_code != 200:
-            yield await _within(timeout, _read(connection, row, id, response), row)
+        exchange = await _within(timeout, self._post(row, params, _STREAM), row)
+        head = exchange.response.status_code, media_type(exchange.response.headers.get("content-type", ""))
+        if head != (200, EVENT_STREAM):
+            yield await _within(timeout, exchange.read(), row)
             return
-        try:
-            async with aclosing(_data_of_events(connection, row, response)) as events:
-                while (data := await _within(timeout, anext(events, None), row)) is not None:
-                    yield _result(connection, row, id, response, data)
-        finally:
-            await response.aclose()
+        async with aclosing(exchange.response), aclosing(exchange.events()) as events:
+            while (data := await _within(timeout, anext(events, None), row)) is not None:
+                yield exchange.result(data)
 
     async def _send_notification(self, row: NotificationRow, params: Any) -> None:
         """Send a notification. Raises HTTPStatusError if it is not accepted, and ConnectionClosedError."""
-        connection = self._connected()
-        body = jsonrpc.notification(row.method, checked(row, params))
-        response = await connection.send("POST", _POST, body, wait_for_response=False)
-        await connection.read_error(response)
-        if not response.is_success:
-            raise _status_error(connection, response)
+        exchange = await self._post(row, params, _POST)
+        await exchange.connection.read_error(exchange.response)
+        exchange.check_status()
 
-    async def _post(
-        self, row: RequestRow, params: Any, headers: dict[str, str]
-    ) -> tuple[http_client.HTTPConnection, jsonrpc.Id, httpx2.Response]:
-        connection = self._connected()
-        self._last_id += 1
-        body = jsonrpc.request(self._last_id, row.method, checked(row, params))
-        return connection, self._last_id, await connection.send("POST", headers, body)
-
-    def _connected(self) -> http_client.HTTPConnection:
-        if self._connection is None:
+    async def _post(self, row: Row, params: Any, headers: dict[str, str]) -> _Exchange:
+        connection = self._connection
+        if connection is None:
             name = type(self).__name__
-            raise ConnectionClosedError(f"{name} is not connected; send inside of `async with {name}().connect(url)`")
-        return self._connection
+            raise errors.ConnectionClosedError(f"not connected; send inside of `async with {name}().connect(url)`")
+        self._last_id += 1
+        id, values, is_request = self._last_id, checked(row, params), isinstance(row, RequestRow)
+        body = jsonrpc.request(id, row.method, values) if is_request else jsonrpc.notification(row.method, values)
+        response = await connection.send("POST", headers, body, wait_for_response=is_request)
+        return _Exchange(connection, row, id, response)
 
 
 async def _within(seconds: float | None, waiting: Awaitable[T], row: Row) -> T:
@@ -153,59 +126,58 @@ async def _within(seconds: float | None, waiting: Awaitable[T], row: Row) -> T:
     except TimeoutError:
         if not timer.expired():
             raise
-        raise RequestTimeoutError(f"{row.method}: no response within {seconds} s") from None
+        raise errors.RequestTimeoutError(f"{row.method}: no response within {seconds} s") from None
 
 
-async def _data_of_events(
-    connection: http_client.HTTPConnection, row: RequestRow, response: httpx2.Response
-) -> AsyncGenerator[bytes, None]:
-    """Yield the data of events. Raises InvalidResponseError if one is too long, ConnectionClosedError if cut off."""
-    if (coding := response.headers.get("content-encoding", "identity").lower()) != "identity":
-        text = f"{connection.describe(response)}: the content coding {coding[:40]!r} was not requested"
-        raise InvalidResponseError(text)
-    decoder = connection.decoder()
-    try:
-        async for part in response.aiter_bytes():
-            for event in decoder.feed(part):
-                if event.data:
-                    yield event.data
-    except sse.OversizedEventError as error:
-        text = f"{connection.describe(response)}: {error}; HTTPOptions(max_bytes=…) raises it"
-        raise InvalidResponseError(text) from None
-    except (httpx2.HTTPError, httpx2.StreamError) as error:
-        text = f"{connection.describe(response)}: the stream of {row.method} was cut off: {type(error).__name__}"
-        raise ConnectionClosedError(text) from None
+@dataclass(frozen=True, slots=True)
+class _Exchange:
+    """A message that was sent, and the response of HTTP, whose body is not read yet."""
 
+    connection: http_client.HTTPConnection
+    row: Row
+    id: int
+    response: httpx2.Response
 
-async def _read(
-    connection: http_client.HTTPConnection, row: RequestRow, id: jsonrpc.Id, response: httpx2.Response
-) -> Any:
-    """Return the result in a body; an error status may have a response of JSON-RPC as its body too."""
-    return _result(connection, row, id, response, await connection.read(response))
+    async def read(self) -> Any:
+        """Return the result in the body; with an error status, a body may be a response of JSON-RPC as well."""
+        return self.result(await self.connection.read(self.response))
 
+    async def events(self) -> AsyncGenerator[bytes, None]:
+        """Yield the data of events. Raises InvalidResponseError for a long one, ConnectionClosedError if cut off."""
+        place = self.connection.describe(self.response)
+        if (coding := self.response.headers.get("content-encoding", "identity").lower()) != "identity":
+            raise errors.InvalidResponseError(f"{place}: the content coding {coding[:40]!r} was not requested")
+        decoder = self.connection.decoder()
+        try:
+            async for part in self.response.aiter_bytes():
+                for event in decoder.feed(part):
+                    if event.data:
+                        yield event.data
+        except sse.OversizedEventError as error:
+            raise errors.InvalidResponseError(f"{place}: {error}; HTTPOptions(max_bytes=…) raises it") from None
+        except (httpx2.HTTPError, httpx2.StreamError):
+            raise errors.ConnectionClosedError(f"{place}: the stream of {self.row.method} was cut off") from None
 
-def _result(
-    connection: http_client.HTTPConnection, row: RequestRow, id: jsonrpc.Id, response: httpx2.Response, data: bytes
-) -> Any:
-    """Return the result in a message. Raises the error that it has, or that it is."""
-    message = decoded(data)
-    if isinstance(message, ErrorMessage) and message.id in (id, None):
-        raise RemoteJSONRPCError(message.code, message.message, message.data)
-    if not response.is_success:
-        raise _status_error(connection, response)
-    if not isinstance(message, ResultMessage) or not is_response_to(message, id):
-        reason = getattr(message, "message", "") or "it is no response to this request"
-        raise InvalidResponseError(f"{connection.describe(response)}: the response is not valid: {reason}")
-    try:
-        return validator(row.result)(message.result)
-    except ValidationError as error:
-        text = f"the result of {row.method} is not valid: {format_validation_error(error)}"
-        raise InvalidResponseError(text) from None
+    def result(self, data: bytes) -> Any:
+        """Return the result in a message. Raises the error that it has, or that it is."""
+        message = decoded(data)
+        if isinstance(message, jsonrpc.ErrorMessage) and message.id in (self.id, None):
+            raise errors.RemoteJSONRPCError(message.code, message.message, message.data)
+        self.check_status()
+        if not isinstance(message, jsonrpc.ResultMessage) or not is_response_to(message, self.id):
+            text = f"the response is not valid: {getattr(message, 'message', 'it is no response to this request')}"
+            raise errors.InvalidResponseError(f"{self.connection.describe(self.response)}: {text}")
+        try:
+            return validator(self.row.result if isinstance(self.row, RequestRow) else None)(message.result)
+        except ValidationError as error:
+            text = f"the result of {self.row.method} is not valid: {format_validation_error(error)}"
+            raise errors.InvalidResponseError(text) from None
 
-
-def _status_error(connection: http_client.HTTPConnection, response: httpx2.Response) -> HTTPStatusError:
-    text = f"{connection.describe(response)}: status {response.status_code}, without a response of JSON-RPC"
-    return HTTPStatusError(text, response.status_code)
+    def check_status(self) -> None:
+        """Raise HTTPStatusError for an error status."""
+        if not self.response.is_success:
+            place, status = self.connection.describe(self.response), self.response.status_code
+            raise errors.HTTPStatusError(f"{place}: status {status}, without a response of JSON-RPC", status)
 
 
 class HTTPServer(Handlers):
@@ -213,13 +185,7 @@ class HTTPServer(Handlers):
 
     _streams: ClassVar[tuple[str, ...]] = ()  # The methods whose handlers yield results.
 
-    def asgi(
-        self,
-        *,
-        hosts: Iterable[str] | None = None,
-        origins: Iterable[str] | None = None,
-        max_bytes: int = MAX_MESSAGE_BYTES,
-    ) -> ASGIApp:
+    def asgi(self, *, hosts: Names = None, origins: Names = None, max_bytes: int = DEFAULT_LIMIT.bytes) -> ASGIApp:
         """Return an ASGI 3 application with this server at every path; mount it at its own.
 
         Args:
@@ -228,45 +194,40 @@ class HTTPServer(Handlers):
             max_bytes: Bytes of one request. Default 8 MiB.
         """
         policy = OriginPolicy.create(hosts, origins)
-        reader = BodyReader(SizeLimit(max_bytes, "max_bytes= of asgi()"), _BODY_SECONDS)
-        running: set[object] = set()
+        reader = web.BodyReader(SizeLimit(max_bytes, "max_bytes= of asgi()"), _BODY_SECONDS)
+        slots = asyncio.Semaphore(_MAX_RUNNING)
 
-        async def serve(scope: Scope, receive: Receive, send: Send) -> None:
+        async def serve(scope: web.Scope, receive: web.Receive, send: web.Send) -> None:
             if scope["type"] != "http":
-                raise LocalError(f"this application serves http, not {scope['type']}; mount it in one that does")
-            if len(running) >= _MAX_RUNNING:
+                raise errors.LocalError(f"this application serves http, not {scope['type']}: mount it in one that does")
+            if slots.locked():
                 error = HTTPError(503, f"more than {_MAX_RUNNING} requests are handled", close=True, retry_after=1)
-                return await refuse_body(receive, send, error)
-            running.add(scope_key := object())
-            try:
-                body = _refused(scope, policy) or await reader.read(receive, _length(scope), scope)
-                if isinstance(body, HTTPError):
-                    await refuse_body(receive, send, body)
-                else:
+                return await web.refuse_body(receive, send, error)
+            async with slots:
+                with suppress(web.ClientDisconnectError):
+                    length = dict(scope["headers"]).get(b"content-length", b"")
+                    body = _refused(scope, policy) or await reader.read(receive, length, scope)
+                    if isinstance(body, HTTPError):
+                        return await web.refuse_body(receive, send, body)
                     await self._serve(decoded(body), receive, send)
-            except ClientDisconnectError:
-                _log.debug("a client left before its request was complete")
-            finally:
-                running.discard(scope_key)
 
         return serve
 
-    async def _serve(self, message: object, receive: Receive, send: Send) -> None:
-        """Respond to a message."""
-        if isinstance(message, RequestMessage):
-            gone = disconnection(receive)
+    async def _serve(self, message: object, receive: web.Receive, send: web.Send) -> None:
+        """Respond to a message. Whoever leaves waits for nothing: the handler is cancelled."""
+        if isinstance(message, jsonrpc.RequestMessage):
+            gone = web.disconnection(receive)
             serving = asyncio.ensure_future(self._respond(message, send))
+            gone.add_done_callback(lambda _: serving.cancel())
             try:
-                await asyncio.wait((gone, serving), return_when=asyncio.FIRST_COMPLETED)
-            finally:  # Whoever has left waits for nothing.
+                await serving
+            except asyncio.CancelledError:
+                if not gone.done():
+                    raise
+            finally:
                 gone.cancel()
-                if not serving.done():
-                    serving.cancel()
-                    await asyncio.wait((serving,))
-            if not serving.cancelled():
-                serving.result()
-        elif isinstance(message, NotificationMessage):
-            await respond(send, 202)
+        elif isinstance(message, jsonrpc.NotificationMessage):
+            await web.respond(send, 202)
             row, name = self._receives.get(message.method, (None, ""))
             if isinstance(row, NotificationRow):
                 try:
@@ -275,79 +236,57 @@ class HTTPServer(Handlers):
                     _log.exception("the handler of %s failed", message.method)
         else:
             text = getattr(message, "message", "") or "a batch, or a response: send one request"
-            code = getattr(message, "code", jsonrpc.INVALID_REQUEST)
-            id = getattr(message, "id", None)
-            await respond(send, 400, jsonrpc.error(id, code, text, null_id=True))
+            code, id = getattr(message, "code", jsonrpc.INVALID_REQUEST), getattr(message, "id", None)
+            await web.respond(send, 400, jsonrpc.error(id, code, text, null_id=True))
 
-    async def _respond(self, message: RequestMessage, send: Send) -> None:
-        """Send the response to a request, or the events of one that streams, whose first one decides."""
+    async def _respond(self, message: jsonrpc.RequestMessage, send: web.Send) -> None:
+        """Send the response to a request: one, or a stream of results."""
         try:
-            row, name = self._receives.get(message.method, (None, ""))
-            if not isinstance(row, RequestRow):
-                raise JSONRPCError(jsonrpc.METHOD_NOT_FOUND, f"{message.method} is not a method of this side")
-            called = self._begun(name, row, message.params)
+            called = self._handled(message)
             if message.method not in self._streams:
-                return await respond(send, 200, jsonrpc.result(message.id, await called))
+                return await web.respond(send, 200, jsonrpc.result(message.id, await called))
         except Exception as error:
-            return await respond(send, 200, _error(message, error))
+            return await web.respond(send, 200, _error(message, error))
         await send({"type": "http.response.start", "status": 200, "headers": _STREAM_HEADERS})
-        async with aclosing(_kept_alive(self._events(message, called))) as events:
-            async for event in events:
-                await send({"type": "http.response.body", "body": event, "more_body": True})
+        silent = asyncio.create_task(_keep_alive(send))
+        try:
+            async for result in called:
+                await send(_part(sse.encode(jsonrpc.result(message.id, result))))
+        except Exception as error:
+            await send(_part(sse.encode(_error(message, error))))
+        finally:
+            silent.cancel()
+            if isinstance(called, AsyncGenerator):
+                await called.aclose()
         await send({"type": "http.response.body", "body": b""})
 
-    async def _events(self, message: RequestMessage, results: AsyncIterator[Any]) -> AsyncGenerator[bytes, None]:
-        try:
-            async for result in results:
-                yield sse.encode(jsonrpc.result(message.id, result))
-        except Exception as error:
-            yield sse.encode(_error(message, error))
-        finally:
-            if isinstance(results, AsyncGenerator):
-                await results.aclose()
+
+def _part(body: bytes) -> dict[str, Any]:
+    return {"type": "http.response.body", "body": body, "more_body": True}
 
 
-async def _kept_alive(events: AsyncGenerator[bytes, None]) -> AsyncGenerator[bytes, None]:
-    """Yield events, and a comment where none comes for a while, so that no proxy closes the stream."""
-    async with aclosing(events):
-        coming: asyncio.Future[bytes | None] | None = None
-        try:
-            while True:
-                coming = coming or asyncio.ensure_future(anext(events, None))
-                await asyncio.wait((coming,), timeout=_KEEP_ALIVE_SECONDS)
-                if not coming.done():
-                    yield sse.KEEP_ALIVE_COMMENT
-                    continue
-                event, coming = coming.result(), None
-                if event is None:
-                    return
-                yield event
-        finally:
-            if coming is not None and coming.cancel():
-                await asyncio.wait((coming,))
+async def _keep_alive(send: web.Send) -> None:
+    """Send a comment from time to time, so that no proxy closes a silent stream."""
+    while True:
+        await asyncio.sleep(_KEEP_ALIVE_SECONDS)
+        await send(_part(sse.KEEP_ALIVE_COMMENT))
 
 
-def _error(message: RequestMessage, error: Exception) -> bytes:
+def _error(message: jsonrpc.RequestMessage, error: Exception) -> bytes:
     """Return the response for what a handler raised; only a JSONRPCError says what it was."""
-    if isinstance(error, JSONRPCError):
+    if isinstance(error, errors.JSONRPCError):
         return jsonrpc.error(message.id, error.code, error.message, error.data)
     _log.error("the handler of %s failed", message.method, exc_info=error)
     return jsonrpc.error(message.id, jsonrpc.INTERNAL_ERROR, "internal error")
 
 
-def _length(scope: Scope) -> bytes:
-    return next((value for name, value in scope["headers"] if name.lower() == b"content-length"), b"")
-
-
-def _refused(scope: Scope, policy: OriginPolicy) -> HTTPError | None:
+def _refused(scope: web.Scope, policy: OriginPolicy) -> HTTPError | None:
     """Return why the head of a request is refused. Pages of other origins cannot send JSON without being asked."""
     headers = read_headers(scope["headers"])
     if isinstance(headers, HTTPError):
         return headers
-    if (error := policy.check(headers)) is not None:
-        return error
     if scope["method"] != "POST":
         return HTTPError(405, "send messages with POST")
     if media_type(headers.get("content-type", "")) != _JSON:
         return HTTPError(415, f"the content type of a message has to be {_JSON}")
-    return None
+    return policy.check(headers)

@@ -285,12 +285,9 @@ class Peer(Handlers):
             _log.exception("the handler of %s failed", message.method)
 
     async def _handle_request(self, message: RequestMessage, size: int) -> None:
-        row, name = self._receives.get(message.method, (None, ""))
         ends: BaseException | None = None
         try:
-            if not isinstance(row, RequestRow):
-                raise JSONRPCError(jsonrpc.METHOD_NOT_FOUND, f"{message.method} is not a method of this side")
-            response = jsonrpc.result(message.id, await self._call(name, row, message.params))
+            response = jsonrpc.result(message.id, await self._handled(message))
         except JSONRPCError as error:
             response = jsonrpc.error(message.id, error.code, error.message, error.data)
         except asyncio.CancelledError:

@@ -49,11 +49,14 @@ class Handlers:
 
     _receives: ClassVar[Mapping[str, tuple[Row, str]]] = {}  # By method: its row, and the name of its handler.
 
-    async def _call(self, name: str, row: Row, params: Any) -> Any:
-        """Call a handler with validated params. Raises JSONRPCError for invalid ones."""
-        return await self._begun(name, row, params)
+    def _handled(self, message: RequestMessage) -> Any:
+        """Return what the call of the handler of a request returns. Raises JSONRPCError if there is none."""
+        row, name = self._receives.get(message.method, (None, ""))
+        if not isinstance(row, RequestRow):
+            raise JSONRPCError(jsonrpc.METHOD_NOT_FOUND, f"{message.method} is not a method of this side")
+        return self._call(name, row, message.params)
 
-    def _begun(self, name: str, row: Row, params: Any) -> Any:
+    def _call(self, name: str, row: Row, params: Any) -> Any:
         """Return what the call of a handler with validated params returns. Raises JSONRPCError for invalid ones."""
         handler = getattr(self, name)
         if row.params is None:

@@ -207,15 +207,32 @@ async def everything(namespace: Namespace, folder: Path) -> AsyncGenerator[None]
 @asynccontextmanager
 async def acp(namespace: Namespace, folder: Path) -> AsyncGenerator[None]:
     """The package `acp`, generated with the manifest of the page for a part of ACP, and an agent for it."""
+    await _generate_protocol(folder, "acp", 0, "schema.json", "agent.py")
+    yield
+
+
+@asynccontextmanager
+async def a2a(namespace: Namespace, folder: Path) -> AsyncGenerator[None]:
+    """`url`, where the server of the page is, and the package `a2a`, generated with its manifest for a part of A2A."""
+    page = await _generate_protocol(folder, "a2a", 1, "a2a.json")
+    (program,) = re.findall(r"^<!-- file: words.py -->\n```py\n(.*?)^```$", page, re.M | re.S)
+    words: Namespace = {"__name__": "words"}
+    exec(compile(program, "words.py", "exec"), words)
+    async with _served(lambda _: words["application"]) as namespace["url"]:
+        yield
+
+
+async def _generate_protocol(folder: Path, name: str, number: int, *files: str) -> str:
+    """Generate a package with the manifest of this number on the page of protocols; return the text of the page."""
     page = (ROOT / "docs" / "protocols.md").read_text(encoding="utf-8")
-    (manifest,) = re.findall(r"^```toml\n(.*?)^```$", page, re.M | re.S)
+    manifest = re.findall(r"^```toml\n(.*?)^```$", page, re.M | re.S)[number]
     (folder / "protocol.toml").write_text(manifest, encoding="utf-8")
-    for name in ("schema.json", "agent.py"):
-        shutil.copy(Path(__file__).parent / "protocols" / name, folder)
-    command = [sys.executable, "-m", "mcp_codegen", "protocol", "protocol.toml", "--output", "acp"]
+    for file in files:
+        shutil.copy(Path(__file__).parent / "protocols" / file, folder)
+    command = [sys.executable, "-m", "mcp_codegen", "protocol", "protocol.toml", "--output", name]
     written = await asyncio.to_thread(subprocess.run, command, cwd=folder, capture_output=True, text=True)
     assert written.returncode == 0, written.stderr
-    yield
+    return page
 
 
 class _Login:
@@ -277,6 +294,7 @@ async def protected(namespace: Namespace, folder: Path) -> AsyncGenerator[None]:
 
 
 CONTEXTS: Final[dict[str, Callable[[Namespace, Path], AbstractAsyncContextManager[None]]]] = {
+    "a2a": a2a,
     "acp": acp,
     "app": app,
     "authorization-server": authorization_server,

@@ -133,7 +133,7 @@ async def test_errors_of_handlers_arrive_with_their_code_and_data(package: Modul
         assert (refused.value.code, refused.value.data) == (-32001, {"why": "asked"})
         with pytest.raises(RemoteJSONRPCError, match="internal error"):
             await client.echo(t.EchoParams(text="break"))
-        results = []
+        results: list[str] = []
         with pytest.raises(RemoteJSONRPCError, match="no more"):
             async for result in client.count(t.CountParams(text="fail")):
                 results.append(result.text)
@@ -207,7 +207,12 @@ async def test_what_is_no_request_is_refused_with_a_response_of_json_rpc(
 ) -> None:
     application = server_of(package).asgi(max_bytes=1000)
     async with httpx2.AsyncClient(transport=InProcess(application)) as client:
-        request = {"method": "POST", "headers": {"content-type": "application/json"}, "content": b"{}", **change}
+        request: dict[str, Any] = {
+            "method": "POST",
+            "headers": {"content-type": "application/json"},
+            "content": b"{}",
+            **change,
+        }
         response = await client.request(request.pop("method"), URL, **request)
     assert response.status_code == status
     assert response.json()["error"]["code"] in (-32600, -32601, -32602, -32700)

@@ -182,9 +182,11 @@ def _with_results(messages: tuple[ProtocolMessage, ...], manifest: ProtocolManif
     """Return messages with the results that the manifest names. Raises SchemaError for one that has a result."""
     left = dict(manifest.results)
     told = [
-        replace(message, result=left.pop(message.method))
-        if message.method in left and message.kind == "request" and message.result is None
-        else message
+        (
+            replace(message, result=left.pop(message.method))
+            if message.method in left and message.kind == "request" and message.result is None
+            else message
+        )
         for message in messages
     ]
     for method in left:

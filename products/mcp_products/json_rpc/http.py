@@ -12,7 +12,7 @@ import logging
 from collections.abc import AsyncGenerator, Awaitable, Callable, Iterable
 from contextlib import aclosing, asynccontextmanager, suppress
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, ClassVar, Final, Self, TypeVar
+from typing import TYPE_CHECKING, Any, ClassVar, Final, Self
 
 from pydantic import ValidationError
 
@@ -46,7 +46,6 @@ _KEEP_ALIVE_SECONDS: Final = 15.0
 _MAX_RUNNING: Final = 1000  # Requests that are handled at the same time.
 
 _log: Final = logging.getLogger("mcp_runtime.json_rpc.http")
-T = TypeVar("T")
 Names = Iterable[str] | None
 ASGIApp = Callable[[web.Scope, web.Receive, web.Send], Awaitable[None]]
 
@@ -90,7 +89,7 @@ class HTTPClient:
 
     async def _stream(self, row: RequestRow, params: Any, timeout: float | None = None) -> AsyncGenerator[Any, None]:
         """Send a request and yield its results. `timeout` are the seconds until the next one. Raises as requests do."""
-        exchange = await _within(timeout, self._post(row, params, _STREAM), row)
+        exchange: _Exchange = await _within(timeout, self._post(row, params, _STREAM), row)
         head = exchange.response.status_code, media_type(exchange.response.headers.get("content-type", ""))
         if head != (200, EVENT_STREAM):
             yield await _within(timeout, exchange.read(), row)
@@ -117,15 +116,12 @@ class HTTPClient:
         return _Exchange(connection, row, id, response)
 
 
-async def _within(seconds: float | None, waiting: Awaitable[T], row: Row) -> T:
+async def _within(seconds: float | None, waiting: Awaitable[Any], row: Row) -> Any:
     """Return what is waited for. Raises RequestTimeoutError after so many seconds."""
-    timer = asyncio.timeout(seconds)
     try:
-        async with timer:
+        async with asyncio.timeout(seconds):
             return await waiting
     except TimeoutError:
-        if not timer.expired():
-            raise
         raise errors.RequestTimeoutError(f"{row.method}: no response within {seconds} s") from None
 
 
@@ -229,11 +225,8 @@ class HTTPServer(Handlers):
         elif isinstance(message, jsonrpc.NotificationMessage):
             await web.respond(send, 202)
             row, name = self._receives.get(message.method, (None, ""))
-            if isinstance(row, NotificationRow):
-                try:
-                    await self._call(name, row, message.params)
-                except Exception:
-                    _log.exception("the handler of %s failed", message.method)
+            if isinstance(row, NotificationRow):  # Its response is sent: the server of ASGI logs what it raises.
+                await self._call(name, row, message.params)
         else:
             text = getattr(message, "message", "") or "a batch, or a response: send one request"
             code, id = getattr(message, "code", jsonrpc.INVALID_REQUEST), getattr(message, "id", None)

@@ -16,8 +16,6 @@ import pytest
 pytest.importorskip("opentelemetry.sdk", reason="opentelemetry-sdk is not there")
 
 from opentelemetry import baggage, context, trace
-from opentelemetry.sdk.trace import TracerProvider
-from opentelemetry.sdk.trace.export import SimpleSpanProcessor
 from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanExporter
 from support.clients import connect
 from support.endpoints import ALL_REVISIONS, HANDSHAKE, Rev, among
@@ -26,6 +24,7 @@ from support.peers import started
 from support.processes import free_port
 from support.project import TESTS
 from support.stores.balancers import NGINX, required, wait_until_ready
+from support.traces.exporters import exporter as exporter
 from support.traces.traced_program import line_of
 
 from mcp_generated import App
@@ -45,16 +44,6 @@ server {{
     }}
 }}
 """
-
-
-@pytest.fixture
-def exporter(monkeypatch: pytest.MonkeyPatch) -> Iterator[InMemorySpanExporter]:
-    """The spans of this process; the provider is global for one test only."""
-    exporter, provider = InMemorySpanExporter(), TracerProvider()
-    provider.add_span_processor(SimpleSpanProcessor(exporter))
-    monkeypatch.setattr(trace, "_TRACER_PROVIDER", provider)
-    yield exporter
-    provider.shutdown()
 
 
 def lines_of(exporter: InMemorySpanExporter) -> list[dict[str, Any]]:

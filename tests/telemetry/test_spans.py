@@ -5,16 +5,15 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
-from collections.abc import Iterator
 from typing import Any
 
 import pytest
 from opentelemetry import trace
-from opentelemetry.sdk.trace import ReadableSpan, TracerProvider
-from opentelemetry.sdk.trace.export import SimpleSpanProcessor
+from opentelemetry.sdk.trace import ReadableSpan
 from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanExporter
 from opentelemetry.trace import SpanKind, StatusCode
 from support.clients import connect
+from support.traces.exporters import exporter as exporter
 
 from mcp_generated import App, Context, RemoteJSONRPCError
 from mcp_generated.v2025_06_18 import Client as HandshakeClient
@@ -48,16 +47,6 @@ def resource() -> str:
 @app.prompt
 def greet() -> str:
     return "hello"
-
-
-@pytest.fixture
-def exporter(monkeypatch: pytest.MonkeyPatch) -> Iterator[InMemorySpanExporter]:
-    """The spans of one test; the provider is global for it only."""
-    exporter, provider = InMemorySpanExporter(), TracerProvider()
-    provider.add_span_processor(SimpleSpanProcessor(exporter))
-    monkeypatch.setattr(trace, "_TRACER_PROVIDER", provider)
-    yield exporter
-    provider.shutdown()
 
 
 def spans(exporter: InMemorySpanExporter, method: str) -> dict[SpanKind, ReadableSpan]:

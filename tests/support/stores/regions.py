@@ -25,7 +25,9 @@ class Regions:
         self.program = program
         self.folder = folder
         self.keys = keys
-        self.port, self.peers, *ports = lasting_ports(len(ADDRESSES) + 2)
+        port, peers, *ports = lasting_ports(len(ADDRESSES) + 2)
+        self.port = port
+        self.peers = peers
         self.ports = dict(zip(ADDRESSES, ports, strict=True))
         self.servers: dict[str, subprocess.Popen[bytes]] = {}
         self.proxy: subprocess.Popen[bytes] | None = None

@@ -15,6 +15,7 @@ import yaml
 from support.deployment.deployment_files import (
     COMPOSE,
     FOLDER,
+    GRACE,
     NGINX,
     PASSWORD,
     SERVERS,
@@ -34,11 +35,9 @@ from uvicorn import Config
 from uvicorn.middleware.proxy_headers import ProxyHeadersMiddleware
 
 from mcp_generated import App
-from mcp_products.hosting import run
 
 SERVER = FOLDER / "server.py"
 STARTERS = ("systemd", "compose", "kubernetes")
-GRACE = run._WORKER_DRAIN_SECONDS + 2 * run._EXIT_SECONDS  # Seconds at which a server has ended after SIGTERM.
 
 
 def settings_of(starter: str, patch: pytest.MonkeyPatch) -> dict[str, Any]:

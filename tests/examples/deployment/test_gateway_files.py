@@ -12,16 +12,14 @@ from typing import Any
 import httpx2
 import pytest
 import yaml
-from support.deployment.deployment_files import FOLDER
+from support.deployment.deployment_files import FOLDER, GRACE
 from support.feature_cells.bridge.bridge_processes import listening, with_our_packages
 
-from mcp_products.hosting import run
 from mcp_products.relay.gateway.settings import read_settings
 from mcp_products.relay.gateway_check.findings import check_file
 
 GATEWAY = FOLDER / "gateway"
 BASE, PRODUCTION = GATEWAY / "base", GATEWAY / "overlays" / "production"
-GRACE = run._WORKER_DRAIN_SECONDS + 2 * run._EXIT_SECONDS  # Seconds at which a gateway has ended after SIGTERM.
 SETTINGS = [BASE / "gateway.toml", PRODUCTION / "gateway.toml"]
 
 

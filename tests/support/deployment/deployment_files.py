@@ -11,12 +11,15 @@ from typing import Any
 import yaml
 from support.project import ROOT
 
+from mcp_products.hosting import run
+
 FOLDER = ROOT / "examples" / "deployment"
 CLUSTER = FOLDER / "kubernetes"
 COMPOSE: dict[str, Any] = yaml.safe_load((FOLDER / "compose.yaml").read_text())
 NGINX = (FOLDER / "nginx.conf").read_text()
 SYSTEMD = (FOLDER / "mcp.service").read_text()
 SERVERS = [name for name, service in COMPOSE["services"].items() if "build" in service]
+GRACE = run._WORKER_DRAIN_SECONDS + 2 * run._EXIT_SECONDS  # Seconds at which a server has ended after SIGTERM.
 PASSWORD = "change-this"  # That of the Secret; whoever uses the files changes it.
 
 

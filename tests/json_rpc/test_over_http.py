@@ -163,7 +163,7 @@ async def test_who_leaves_or_waits_too_long_ends_the_handler(package: ModuleType
 
 
 async def test_a_silent_stream_is_kept_alive(package: ModuleType, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(over_http, "_KEEP_ALIVE_SECONDS", 0.01)
+    monkeypatch.setattr(over_http, "KEEP_ALIVE_SECONDS", 0.01)
     sent: list[dict[str, Any]] = []
     enough = asyncio.Event()
 
@@ -219,7 +219,7 @@ async def test_what_is_no_request_is_refused_with_a_response_of_json_rpc(
 
 
 async def test_too_many_requests_at_once_are_refused(package: ModuleType, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(over_http, "_MAX_RUNNING", 1)
+    monkeypatch.setattr(over_http, "MAX_RUNNING", 1)
     t, server = package.types, server_of(package)
     async with package.Client().connect(URL, http=options(server.asgi(), retry_seconds=0)) as client:
         async with aclosing(client.count(t.CountParams(text="wait"))) as results:

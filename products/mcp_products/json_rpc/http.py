@@ -42,8 +42,8 @@ _POST: Final = {"content-type": _JSON, "accept": _JSON}
 _STREAM: Final = {"content-type": _JSON, "accept": f"{EVENT_STREAM}, {_JSON}"}
 _STREAM_HEADERS: Final = [(b"content-type", EVENT_STREAM.encode()), (b"cache-control", b"no-cache")]
 _BODY_SECONDS: Final = 30.0  # Until the body of a request has arrived.
-_KEEP_ALIVE_SECONDS: Final = 15.0
-_MAX_RUNNING: Final = 1000  # Requests that are handled at the same time.
+KEEP_ALIVE_SECONDS: Final = 15.0
+MAX_RUNNING: Final = 1000  # Requests that are handled at the same time.
 
 _log: Final = logging.getLogger("mcp_runtime.json_rpc.http")
 Names = Iterable[str] | None
@@ -73,7 +73,8 @@ class HTTPClient:
         try:
             yield self
         finally:
-            connection, self._connection = self._connection, None
+            connection = self._connection
+            self._connection = None
             await connection.close()
 
     async def _send_request(self, row: RequestRow, params: Any, timeout: float | None = None) -> Any:
@@ -191,13 +192,13 @@ class HTTPServer(Handlers):
         """
         policy = OriginPolicy.create(hosts, origins)
         reader = web.BodyReader(SizeLimit(max_bytes, "max_bytes= of asgi()"), _BODY_SECONDS)
-        slots = asyncio.Semaphore(_MAX_RUNNING)
+        slots = asyncio.Semaphore(MAX_RUNNING)
 
         async def serve(scope: web.Scope, receive: web.Receive, send: web.Send) -> None:
             if scope["type"] != "http":
                 raise errors.LocalError(f"this application serves http, not {scope['type']}: mount it in one that does")
             if slots.locked():
-                error = HTTPError(503, f"more than {_MAX_RUNNING} requests are handled", close=True, retry_after=1)
+                error = HTTPError(503, f"more than {MAX_RUNNING} requests are handled", close=True, retry_after=1)
                 return await web.refuse_body(receive, send, error)
             async with slots:
                 with suppress(web.ClientDisconnectError):
@@ -261,7 +262,7 @@ def _part(body: bytes) -> dict[str, Any]:
 async def _keep_alive(send: web.Send) -> None:
     """Send a comment from time to time, so that no proxy closes a silent stream."""
     while True:
-        await asyncio.sleep(_KEEP_ALIVE_SECONDS)
+        await asyncio.sleep(KEEP_ALIVE_SECONDS)
         await send(_part(sse.KEEP_ALIVE_COMMENT))
 
 

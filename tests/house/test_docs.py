@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from importlib import import_module, util
 from pathlib import Path
 from types import ModuleType
-from typing import Final
+from typing import Any, Final
 
 import pytest
 from support.docs.blocks import PAGES, ROOT, Block, blocks_of, chains, run_chain
@@ -23,7 +23,17 @@ OF_AN_EXTENSION: Final = {*OF_A_VERSION, "ClientMixin", "ServerMixin", "App", "S
 # Private words of the past, and words that hide the subject of a sentence. `docs/glossary.md` has the terms to use.
 
 
-@pytest.mark.parametrize("chain", chains(), ids=lambda chain: str(chain[0]))
+def cases() -> Iterator[Any]:
+    """Yield the chains of blocks. The first of each page, and those of README, run by default."""
+    begun: set[Path] = set()
+    for chain in chains():
+        page = chain[0].page
+        is_further = page in begun and page.name != "README.md"
+        begun.add(page)
+        yield pytest.param(chain, id=str(chain[0]), marks=pytest.mark.long if is_further else ())
+
+
+@pytest.mark.parametrize("chain", cases())
 def test_the_code_of_the_documentation_runs(chain: list[Block], tmp_path: Path) -> None:
     run_chain(chain, tmp_path)
 

@@ -55,7 +55,7 @@ TENANTS = "products/mcp_products/tenants"
 # of products and a file.
 VIEWS = "products/mcp_products/views"
 # Roles by claim took a file and 120 lines of products; `[auth]` in the file of a gateway took a file and 60.
-# A gateway in production, with circuit breakers and shared connections, took 390 lines and two files.
+# A gateway in production, with circuit breakers and shared connections, took 393 lines and two files.
 # The messages of other protocols over HTTP, both sides, took a file and 181 lines of products.
 # The route for the metrics of all processes took 20 lines of hosting, workers and the gateway.
 # metrics has one: the sum of all processes, its text and `top`, which only an extra installs.
@@ -87,7 +87,7 @@ MAX_CODE_LINES = {
     VIEWS: 100,
     CODE_MODE: 600,
     "runtime": 12_000,
-    "products": 37_921,
+    "products": 37_924,
     LINT: 2_550,
     CARDS: 300,
     COMPAT: 5_455,

@@ -308,9 +308,12 @@ class Listener(Client):
             await asyncio.sleep(0.01)
 
 
-async def test_log_messages_go_to_the_session_that_has_set_a_level_and_progress_to_each() -> None:
+@pytest.mark.parametrize(("table", "of_silent"), [({}, 4), ({"share": True}, 0)])
+async def test_log_messages_go_to_their_session_and_with_share_only_if_it_has_set_a_level(
+    table: dict[str, bool], of_silent: int
+) -> None:
     async with (
-        before_shop({}) as (_, url, app),
+        before_shop(table) as (_, url, app),
         Listener.http(url) as logging,
         Listener.http(url) as silent,
     ):
@@ -323,13 +326,13 @@ async def test_log_messages_go_to_the_session_that_has_set_a_level_and_progress_
 
         await asyncio.gather(*(buy(client, name) for client, name in ((logging, "a"), (silent, "b")) for _ in range(4)))
         assert sorted(progress) == [("a", 1)] * 4 + [("b", 1)] * 4
-        assert logging.heard == ["log bought"] * 4 and silent.heard == []
-        assert app.connections < 8
+        assert logging.heard == ["log bought"] * 4 and silent.heard == ["log bought"] * of_silent
+        assert app.connections < (9 if of_silent else 8)
 
 
 async def test_sessions_that_share_hear_once_of_changes_and_subscribers_have_a_connection_of_their_own() -> None:
     async with (
-        before_shop({}) as (_, url, app),
+        before_shop({"share": True}) as (_, url, app),
         Listener.http(url) as one,
         Listener.http(url) as two,
         Listener.http(url) as subscriber,

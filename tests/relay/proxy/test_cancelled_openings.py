@@ -23,6 +23,7 @@ class Connection:
 
     def __init__(self, agrees_after: int) -> None:
         self.translation = SimpleNamespace(up_is_stateless=True)
+        self.capabilities: dict[str, Any] = {}
         self.subscriptions = SimpleNamespace(notify=None, open=self._listen)
         self.is_closed = False
         self._agrees_after = agrees_after

@@ -146,6 +146,7 @@ class TargetConnections:
         self.connected = None if connector.connected is None else ConnectedTarget(connector.connected, name)
         self.target_is_stateless: bool | None = None if self.connected is None else True
         """Whether the target keeps no calls while it waits for clients; None before it was first connected to."""
+        self._target_logs = False
         self._fan_out = FanOut()
         self._idle_seconds = rules.idle
         self._pool = Pool(rules.limit, self._open_shared, self._close_later, names)
@@ -172,6 +173,7 @@ class TargetConnections:
             return first
         connection = await open_connection(self.opener, details, downstream, owner)
         self.target_is_stateless = connection.translation.up_is_stateless
+        self._target_logs = "logging" in connection.capabilities
         connection.subscriptions.notify = partial(_notified, connection)
         try:
             await asyncio.wait([self.run_later(_listen(connection))], timeout=listens_within)
@@ -206,13 +208,13 @@ class TargetConnections:
                 raise JSONRPCError(INTERNAL_ERROR, text)
             return self.connected, _nothing, False
         state, pool = ctx.connection_state, self._pool
-        borrower, gets_messages = self._borrower(ctx)
         if state.session_id is not None:
             if not await self._shares(ctx):
                 return await self._acquire_own(ctx)
             pool = self._session_pool
-            if self.sharing.add(state, borrower.key):
-                state.background_tasks.at_end(lambda: self._end_session(state))
+        borrower, gets_messages = self._borrower(ctx)
+        if pool is self._session_pool and self.sharing.add(state, borrower.key):
+            state.background_tasks.at_end(lambda: self._end_session(state))
         if state.is_stateless or pool is self._session_pool:
             self.teller.add(state)
         connection = await pool.acquire(borrower, self._borrowed, gets_messages)
@@ -243,11 +245,12 @@ class TargetConnections:
         """Return True if the client of a request over a shared connection is to get log messages of the target.
 
         These name no request, so that such a request has the connection for itself. A session has a level from its
-        beginning: its client gets log messages if it has set one.
+        beginning: with `share = true` its client gets log messages only if it has set one.
         """
         if ctx.connection_state.session_id is None:
             return LOG_LEVEL in ctx.meta
-        return self.sharing.has_set_level(ctx.connection_state)
+        may_log = self._target_logs and self.sharing.share is None
+        return may_log or self.sharing.has_set_level(ctx.connection_state)
 
     # ---- sessions that share connections -----------------------------------------------------------------------------
 

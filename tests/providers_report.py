@@ -53,11 +53,16 @@ RESOURCE = {
     "ignored": "The parameter `resource` is ignored.",
     "refused": "The parameter `resource` is refused.",
 }
+
+
+def _is_for_one_server(row: Mapping[str, Any]) -> bool:
+    return row.get("bound", True) and row.get("audience_claim", "aud") == "aud"
+
+
 QUIRKS: dict[str, Callable[[Mapping[str, Any]], bool]] = {
     "tokens of another issuer": lambda row: "token_issuer" in row or "also" in row,
     "opaque tokens": lambda row: "lookup" in row,
-    "no audience in tokens, or the same for all servers": lambda row: not row.get("bound", True)
-    or row.get("audience_claim", "aud") != "aud",
+    "no audience in tokens, or the same for all servers": lambda row: not _is_for_one_server(row),
     "`resource` refused or ignored": lambda row: row.get("resource") in ("refused", "ignored"),
     "`resource` only if you turn it on": lambda row: row.get("resource") == "opt-in",
     "PKCE that the metadata does not list": lambda row: row.get("pkce") == "unlisted",

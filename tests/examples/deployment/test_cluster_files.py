@@ -6,6 +6,7 @@ import os
 import shutil
 import subprocess
 import sys
+import time
 from collections.abc import Generator
 from contextlib import contextmanager
 from pathlib import Path
@@ -142,6 +143,10 @@ def nodes(folder: Path) -> Generator[list[int]]:
                 break
         else:
             raise AssertionError("the cluster was not made")
+        for port in ports:  # A node may not know yet that the others agree.
+            info = ["redis-cli", "-p", str(port), "CLUSTER", "INFO"]
+            while b"cluster_state:ok" not in subprocess.run(info, env=environment, capture_output=True).stdout:
+                time.sleep(0.1)
         yield ports
     finally:
         for process in running:

@@ -5,12 +5,13 @@ Tables of data have a denser layout.
 
 from __future__ import annotations
 
+import ast
 import re
 import subprocess
 import sys
 import tempfile
 from collections.abc import Iterable, Mapping, Sequence
-from functools import cache
+from functools import cache, lru_cache
 from pathlib import Path
 from typing import Any, Final, TypeGuard
 
@@ -29,6 +30,12 @@ _SORTED: Final = "lint.isort.split-on-trailing-comma = false"
 _IMPORTS: Final = ("check", "--quiet", "--fix", "--exit-zero", "--select", "F401,I001", "--config", _SORTED)
 _LAYOUT: Final = ("format",)
 _PLACE: Final = re.compile(r"(\d+)\.py:(\d+):(.*)")
+
+
+@lru_cache(maxsize=4)
+def parsed(text: str) -> ast.Module:
+    """Return the tree of a module, which nobody changes: it is checked, and then divided into sections."""
+    return ast.parse(text)
 
 
 def format_module(text: str, what: str) -> str:

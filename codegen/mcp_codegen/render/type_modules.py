@@ -15,6 +15,7 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from typing import Final, cast
 
 from ..model.ir import Object, Ref, Revision
+from .source import parsed
 from .types import docstring, is_second_name
 
 # The order of types.py: the specification's order, under its categories, with quotes around forward references.
@@ -225,7 +226,7 @@ def _declarations(text: str) -> dict[str, str]:
     lines = text.split("\n")
     sources: dict[str, str] = {}
     name = ""
-    for node in ast.parse(text).body:
+    for node in parsed(text).body:
         if isinstance(node, (ast.ClassDef, ast.Assign, ast.AnnAssign)):
             decorators = node.decorator_list if isinstance(node, ast.ClassDef) else []
             first = min([node.lineno, *(decorator.lineno for decorator in decorators)])
@@ -331,7 +332,7 @@ def _header(text: str) -> str:
 
 def _imports(text: str) -> str:
     """Return the imports of the whole module; those that a section does not use are removed afterwards."""
-    return "\n".join(ast.unparse(node) for node in ast.parse(text).body if isinstance(node, ast.ImportFrom))
+    return "\n".join(ast.unparse(node) for node in parsed(text).body if isinstance(node, ast.ImportFrom))
 
 
 def _sibling_imports(

@@ -11,6 +11,7 @@ from typing import Final
 
 from ..errors import CodegenError
 from ..model.ir import Revision
+from .source import parsed
 
 _CALLS: Final = frozenset({"ConfigDict", "Field", "Matches", "TypeAliasType", "const", "deprecated", "default_to"})
 _ANNOTATION_NAMES: Final = frozenset({"Any", "Int", "Literal", "Number", "bool", "dict", "list", "str"})
@@ -38,7 +39,7 @@ def verify_types_module(source: str, revision: Revision, own: Collection[str] | 
     If `own` types are named, it declares only those.
     """
     names = frozenset(revision.types if own is None else own)
-    tree = ast.parse(source)
+    tree = parsed(source)
     nodes = list(ast.walk(tree))
     for quoted in _forward_references(nodes):
         if stray := _names(quoted) - set(revision.types) - _ANNOTATION_NAMES:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 import tomllib
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from functools import cache
 from pathlib import Path
 from typing import Any, Final, cast
@@ -186,17 +187,7 @@ class _TableVerifier:
         further = (user.claims.get(name) for name in self._scope_claims)
         lists = (items for items in further if is_list(items))
         scopes = {item for items in lists for item in items if isinstance(item, str)}
-        if not scopes:
-            return user
-        return AuthenticatedUser(
-            user.subject,
-            user.client_id,
-            user.scopes | scopes,
-            user.issuer,
-            user.claims,
-            user.dpop_thumbprint,
-            user.expires_at,
-        )
+        return replace(user, scopes=user.scopes | scopes)
 
 
 def _audiences(form: Mapping[str, Any], given: Sequence[str], resource: str) -> list[str]:

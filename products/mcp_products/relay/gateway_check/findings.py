@@ -27,13 +27,13 @@ _KEY: Final = re.compile(r"""\s*((?:[\w-]+|"[^"]*"|'[^']*')(?:\s*\.\s*(?:[\w-]+|
 _TARGET: Final = ("command", "args", "env", "cwd", "url", "headers", "type", "max_bytes")
 _TABLES: Final = ("tools", "exchange", "breaker")
 
-Path_ = tuple[str, ...]
+KeyPath = tuple[str, ...]
 
 
 class Finding(NamedTuple):
     """Something that is wrong: the keys that lead to it, and a sentence that says what to write."""
 
-    path: Path_
+    path: KeyPath
     message: str
 
 
@@ -108,7 +108,7 @@ def _of_target(name: str, table: Mapping[str, Any]) -> list[Finding]:
     found: list[Finding] = []
     place = f"[upstreams.{name}] "
 
-    def check(path: Path_, value: Any, right: Callable[[str], str | None] = lambda text: None) -> None:
+    def check(path: KeyPath, value: Any, right: Callable[[str], str | None] = lambda text: None) -> None:
         if isinstance(value, str):
             try:
                 wrong = right(entry_text(value, path[-1]))
@@ -166,10 +166,10 @@ def _wrong_url(url: str) -> str | None:
 # ---- lines -----------------------------------------------------------------------------------------------------------
 
 
-def lines_of(text: str) -> dict[Path_, int]:
+def lines_of(text: str) -> dict[KeyPath, int]:
     """Return the number of the line of each table and each key of a TOML file. What stands within a line has none."""
-    lines: dict[Path_, int] = {(): 1}
-    table: Path_ = ()
+    lines: dict[KeyPath, int] = {(): 1}
+    table: KeyPath = ()
     quote = ""  # Of a text over several lines.
     for number, line in enumerate(text.splitlines(), 1):
         if quote:
@@ -188,16 +188,16 @@ def lines_of(text: str) -> dict[Path_, int]:
     return lines
 
 
-def _path_of(content: Any) -> Path_:
+def _path_of(content: Any) -> KeyPath:
     """Return the keys that lead to the only table or value of a line."""
-    path: Path_ = ()
+    path: KeyPath = ()
     while is_object(content) and content:
         ((key, content),) = content.items()
         path = (*path, key)
     return path
 
 
-def _line(lines: Mapping[Path_, int], path: Path_) -> int:
+def _line(lines: Mapping[KeyPath, int], path: KeyPath) -> int:
     """Return the line of the end of a path, or of what it is in."""
     while path not in lines:
         path = path[:-1]

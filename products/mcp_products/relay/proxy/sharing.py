@@ -95,8 +95,8 @@ class SessionSharing:
         `open` raises, and ConnectionClosedError."""
 
         async def opened() -> None:
-            first = self._first = _First(await open(), user, capabilities)
-            asyncio.get_running_loop().call_later(_KEPT_SECONDS, self._drop, first)
+            self._first = _First(await open(), user, capabilities)
+            asyncio.get_running_loop().call_later(_KEPT_SECONDS, self._drop, self._first)
 
         await self._learning.run(opened)
 

@@ -36,7 +36,7 @@ REMARK = """The aim is three seconds of CPU for an empty cache, and half a secon
 # The functions of the stages: module, class or none, and name. What a checkout does not have is left out.
 STAGES = {
     "reading of the schemas": [("mcp_codegen.catalog", "SchemaCatalog", "derive")],
-    "datamodel-code-generator": [("mcp_codegen.render.written_modules", "", "generate")],
+    "datamodel-code-generator": [("datamodel_code_generator", "", "generate")],
     "templates": [("jinja2", "Template", "render")],
     "check of the types": [("mcp_codegen.render.package", "", "verify_types_module")],
     "imports and layout": [("mcp_codegen.render.source", "", "_formatted")],

@@ -19,14 +19,13 @@ from typing import Any, Final
 import jinja2
 
 from ..cache import cached, digest, tree_digest
-from ..errors import is_list, is_object
+from ..errors import CodegenError, is_list, is_object
 from ..model.ir import Alias, Object, Revision
 from ..paths import Templates
 from .source import template_error
 from .type_modules import split
 from .types import Masker, Schema, class_options, definition_schema, is_matched_alias, is_second_name
 
-_SOURCES: Final = (Path(__file__), Path(__file__).with_name("written_modules.py"))
 _VERSION: Final = version("datamodel-code-generator")
 _REFERENCE: Final = "#/$defs/"
 _MAX_TEXTS: Final = 20_000
@@ -56,7 +55,7 @@ class _Task:
         """Return all that the module depends on."""
         folder = Path(self.task["folder"])
         task = {key: value for key, value in self.task.items() if key not in ("folder", "revision")}
-        return [_VERSION, *(path.read_bytes() for path in _SOURCES), tree_digest(folder), json.dumps(task)]
+        return [_VERSION, Path(__file__).read_bytes(), tree_digest(folder), json.dumps(task)]
 
     def store(self, module: str) -> None:
         """Store the declarations of the module."""
@@ -127,13 +126,54 @@ def declarations(revision: Revision, templates: Templates, own: Collection[str] 
 
 
 def _written(task: dict[str, Any]) -> str:
-    """Return the module of a task. Raises CodegenError for a template that is broken."""
-    from .written_modules import written_module  # Imports datamodel-code-generator.
+    """Return the module of a task: the types of a schema, with tokens in the place of its texts.
 
+    Raises CodegenError for a definition that cannot be read, and for a template that is broken.
+    """
     try:
-        return written_module(task)
+        source = _module_text(task)
     except jinja2.TemplateError as error:
         raise template_error("types", error) from error
+    if not isinstance(source, str):
+        raise CodegenError(f"{task['revision']}: datamodel-code-generator gave no single module")
+    return source
+
+
+def _module_text(task: dict[str, Any]) -> object:
+    import datamodel_code_generator.enums  # Takes a third of a second.
+
+    writer = datamodel_code_generator
+    try:
+        return writer.generate(
+            task["schema"],
+            input_file_type=writer.InputFileType.JsonSchema,
+            output_model_type=writer.enums.DataModelType.PydanticV2BaseModel,
+            target_python_version=writer.PythonVersion.PY_311,
+            base_class="mcp_runtime.protocol.wire_models.WireModel",
+            additional_imports=[f"mcp_runtime.protocol.wire_models.{name}" for name in ("Opt", "const", "OptAny")],
+            custom_template_dir=Path(task["folder"]),
+            extra_template_data=task["options"],
+            aliases=task["attributes"],
+            allof_class_hierarchy=writer.AllOfClassHierarchy.Always,
+            custom_class_name_generator=lambda name: name,
+            disable_future_imports=True,
+            disable_timestamp=True,
+            enum_field_as_literal=writer.LiteralType.All,
+            formatters=[],
+            skip_root_model=True,
+            strict_refs=True,
+            target_pydantic_version=writer.TargetPydanticVersion.V2_12,
+            use_annotated=True,
+            use_double_quotes=True,
+            use_field_description=True,
+            use_schema_description=True,
+            use_type_alias=True,
+        )
+    except writer.Error as error:
+        reason = " ".join(str(error).split())[:300]
+        raise CodegenError(
+            f"{task['revision']}: datamodel-code-generator cannot read a definition: {reason}; correct it"
+        ) from error
 
 
 def _masked(definition: Object | Alias, revision: Revision, tokens: Masker) -> _Masked:

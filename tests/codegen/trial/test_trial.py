@@ -11,6 +11,7 @@ from typing import Any
 
 import pytest
 from click.testing import CliRunner, Result
+import datamodel_code_generator
 from datamodel_code_generator import Error
 from support.project import ROOT
 from support.schemas.drafts import NEWEST, REF, TEXT, Types, draft, require
@@ -22,7 +23,7 @@ from mcp_codegen.errors import CodegenError
 from mcp_codegen.model.ir import Alias, Array, Field, Object, Plain, Ref, Union
 from mcp_codegen.model.names import matching_text
 from mcp_codegen.paths import data_path
-from mcp_codegen.render import declarations, written_modules
+from mcp_codegen.render import declarations
 from mcp_codegen.render.package import RevisionPackage
 from mcp_codegen.trial import trial
 from mcp_codegen.trial.plan import NoSampleError, Samples
@@ -71,7 +72,7 @@ def test_what_the_tool_for_types_refuses_is_an_error(monkeypatch: pytest.MonkeyP
     def refuse(*_: object, **__: object) -> None:
         raise Error("one\ntwo " + "x" * 1000)
 
-    monkeypatch.setattr(written_modules, "generate", refuse)
+    monkeypatch.setattr(datamodel_code_generator, "generate", refuse)
     monkeypatch.setattr(declarations, "_texts", {})
     monkeypatch.setenv(VARIABLE, "off")
     with pytest.raises(CodegenError, match="datamodel-code-generator cannot read a definition: one two x") as caught:

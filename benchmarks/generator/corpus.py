@@ -24,7 +24,7 @@ from mcp_codegen.errors import CodegenError
 from mcp_codegen.importer.importer import import_revision
 from mcp_codegen.paths import data_path
 from mcp_codegen.reports.clarity import clarity_report
-from mcp_codegen.trial.trial import try_revision
+from mcp_codegen.update.trial import try_revision
 
 VERDICTS = Path("build/corpus.jsonl")
 FILES = ("schema.ts", "schema.json")

@@ -11,8 +11,8 @@ from typing import Any, Final, NamedTuple
 from joserfc import jwk, jwt
 
 from mcp_codegen.errors import CodegenError
+from mcp_codegen.importer.importer import as_official
 from mcp_codegen.importer.normalize import normalize
-from mcp_codegen.importer.official import as_official
 from mcp_codegen.importer.typescript import parse
 from mcp_generated import v2025_11_25, v2026_07_28
 from mcp_products.app.components.uris import URITemplate

@@ -13,8 +13,7 @@ from typing import Final
 _EXTRAS: Final = {
     **dict.fromkeys(("click", "rich"), "cli"),
     **dict.fromkeys(
-        ("datamodel_code_generator", "jinja2", "jsonschema", "ruff", "tree_sitter", "tree_sitter_typescript"),
-        "codegen",
+        ("datamodel_code_generator", "jinja2", "jsonschema", "ruff", "tree_sitter", "tree_sitter_typescript"), "codegen"
     ),
     "uritemplate": "codegen",
     "libcst": "migrate",

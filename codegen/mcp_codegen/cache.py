@@ -69,7 +69,7 @@ def tree_digest(folder: Path, pattern: str = "**/*") -> str:
 def generator_digest() -> str:
     """Return a digest of this package, and of the versions that its output depends on."""
     tools = ("datamodel-code-generator", "jinja2", "pydantic", "ruff", "tree-sitter-typescript")
-    own = (sys.version, generator_version(), tree_digest(PACKAGE, "**/*.py"))
+    own = [sys.version, generator_version(), tree_digest(PACKAGE, "**/*.py"), tree_digest(PACKAGE / "render", "*.toml")]
     return digest([*own, *(f"{name} {version(name)}" for name in tools)])
 
 

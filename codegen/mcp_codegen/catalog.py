@@ -17,12 +17,18 @@ from .conversion.rules import Conversions, read_conversions
 from .conversion.steps import Step
 from .errors import CodegenError, OverlayError, SchemaError, is_object
 from .importer.references import Schema, schema_text
-from .model.forms import Forms, read_forms
 from .model.ir import Revision
-from .model.known_names import other_names
-from .model.lifecycle import check_http, derive_error_codes, derive_http, derive_lifecycle, has_batches, has_null_ids
+from .model.lifecycle import (
+    check_http,
+    derive_error_codes,
+    derive_http,
+    derive_lifecycle,
+    has_batches,
+    has_null_ids,
+    other_names,
+)
 from .model.methods import derive_methods, read_message_tags
-from .model.overlay import Docs, Overlay, read_docs, read_overlay
+from .model.overlay import Docs, Forms, Overlay, read_docs, read_forms, read_overlay
 from .model.tags import check_tags, with_tags
 from .model.types import NamedTypes, read_types, without_covered_texts
 from .paths import Pins, digest, read_pins

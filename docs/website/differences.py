@@ -7,8 +7,8 @@ from itertools import pairwise
 from typing import Final
 
 from mcp_codegen.catalog import SchemaCatalog
-from mcp_codegen.diff.changes import DiffChange, Severity
-from mcp_codegen.diff.compare import compare
+from mcp_codegen.reports.changes import DiffChange, Severity
+from mcp_codegen.reports.compare import compare
 from website.navigation import ROOT
 
 _PARTS: Final = (

@@ -10,8 +10,7 @@ from support.cli.commands import mcp_codegen
 from support.peers import python_peer
 
 from mcp_codegen.errors import CodegenError
-from mcp_codegen.servers.foreign import foreign_command, project_python
-from mcp_codegen.servers.probe import parse_target
+from mcp_codegen.servers.probe import foreign_command, parse_target, project_python
 
 FOREIGN = """from mcp.server.mcpserver import MCPServer
 

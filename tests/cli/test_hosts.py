@@ -15,7 +15,7 @@ from click.testing import CliRunner, Result
 from support.cli.commands import INSTALLED
 
 from mcp_codegen.cli.main import main
-from mcp_codegen.servers.hosts.catalog import HOSTS, config_path
+from mcp_codegen.servers.hosts import HOSTS, config_path
 
 SERVER = "from mcp_generated import App\nweather = App('My weather')\n"
 RUN = ["-m", "mcp_codegen", "run"]

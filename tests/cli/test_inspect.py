@@ -15,7 +15,7 @@ from support.project import ROOT
 
 from mcp_codegen.cli.main import main
 from mcp_codegen.output import plain
-from mcp_codegen.servers.hosts.files import default_config_path
+from mcp_codegen.servers.hosts import default_config_path
 
 EVERYTHING = str(ROOT / "examples" / "everything" / "server.py")
 NOWHERE = os.path.abspath("/no/such/folder")

@@ -19,7 +19,7 @@ from support.cli.commands import INSTALLED, LIMIT, mcp_codegen
 from mcp_codegen.cli.authors import authors
 from mcp_codegen.errors import CodegenError
 from mcp_codegen.servers.bundle import archive, files_of, problems_of, variables_read
-from mcp_codegen.servers.foreign import runs_itself
+from mcp_codegen.servers.probe import runs_itself
 
 SERVER = """
 import os

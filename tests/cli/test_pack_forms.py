@@ -19,9 +19,7 @@ from support.peers import clean, node_peer, python_peer
 
 from mcp_codegen.cli.authors import authors
 from mcp_codegen.errors import CodegenError
-from mcp_codegen.servers.bundle import MANIFESTS
-from mcp_codegen.servers.forms import command_form, starter, uv_form
-from mcp_codegen.servers.wheels import packages_of
+from mcp_codegen.servers.bundle import MANIFESTS, command_form, packages_of, starter, uv_form
 
 VALIDATOR: Final = "@anthropic-ai/mcpb@2.1.2"
 THIS: Final = f"3.{sys.version_info[1]}"

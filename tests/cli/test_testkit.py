@@ -19,7 +19,7 @@ from mcp_codegen.catalog import SchemaCatalog
 from mcp_codegen.cli.main import main
 from mcp_codegen.errors import CodegenError
 from mcp_codegen.testkit.messages import MessageFactory
-from mcp_codegen.testkit.replay import Replay, bytes_of, read_steps, text_of
+from mcp_codegen.testkit.peers import Replay, bytes_of, read_steps, text_of
 from mcp_runtime.protocol.models import validator
 
 DEADLINE = 60.0  # Seconds that a program may take on a busy machine.

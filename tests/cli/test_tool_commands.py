@@ -14,7 +14,7 @@ from click.testing import CliRunner, Result
 from support.cli.commands import INSTALLED
 
 from mcp_codegen.cli.main import main
-from mcp_codegen.servers.hosts.catalog import HOSTS
+from mcp_codegen.servers.hosts import HOSTS
 
 SERVER = """
 import os

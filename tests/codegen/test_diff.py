@@ -14,8 +14,8 @@ from support.project import ROOT
 
 from mcp_codegen.catalog import SchemaCatalog
 from mcp_codegen.cli.main import main
-from mcp_codegen.diff.changes import DIFF_RULES, DiffChange, Severity
-from mcp_codegen.diff.compare import compare
+from mcp_codegen.reports.changes import DIFF_RULES, DiffChange, Severity
+from mcp_codegen.reports.compare import compare
 
 SCHEMAS = SchemaCatalog(ROOT / "schema")
 NEIGHBOURS = list(pairwise(SCHEMAS.pins))

@@ -18,7 +18,7 @@ from support.schemas.invented import folder, message, record, skeleton
 
 from mcp_codegen.catalog import SchemaCatalog
 from mcp_codegen.cli.main import main
-from mcp_codegen.diff.compare import compare
+from mcp_codegen.reports.compare import compare
 from mcp_generated import REVISIONS
 
 HOSTILE = "</script><script>document.title='stolen'</script><img src=x onerror=\"document.title='stolen'\">"

@@ -11,8 +11,8 @@ from click.testing import CliRunner, Result
 from support.project import ROOT, needs_official, official
 
 from mcp_codegen.cli.main import main
+from mcp_codegen.importer.importer import as_official, differences, published
 from mcp_codegen.importer.normalize import normalize
-from mcp_codegen.importer.official import as_official, differences, published
 from mcp_codegen.importer.typescript import parse
 
 SPECIFICATION = Path(os.environ.get("MCP_SPECIFICATION", "absent"))

@@ -14,7 +14,7 @@ from support.source_tree import python_files, relative, syntax_tree
 
 from mcp_codegen.catalog import SchemaCatalog
 from mcp_codegen.model.ir import Object, Revision
-from mcp_codegen.model.known_names import BY_HAND, FROM_TABLES
+from mcp_codegen.model.lifecycle import BY_HAND, FROM_TABLES
 
 PRODUCTS = ROOT / "products" / "mcp_products"
 # What serves connections of every revision. All else is above it, and written in the release of the app.

@@ -15,8 +15,7 @@ from support.project import ROOT
 
 from mcp_codegen.catalog import SchemaCatalog
 from mcp_codegen.cli.main import main
-from mcp_codegen.testkit.conversions import CAPABILITIES
-from mcp_codegen.testkit.vectors import canonical
+from mcp_codegen.testkit.vectors import CAPABILITIES, canonical
 from mcp_generated import REVISIONS
 from mcp_products.versions.conversion import ConversionReport, chain_of
 from mcp_runtime.errors import ConversionError
@@ -105,7 +104,7 @@ def test_what_each_version_becomes_in_each_other_is_valid_there_and_as_we_conver
 
 @pytest.mark.long
 def test_a_package_that_does_not_convert_is_an_error_with_its_reason(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("mcp_codegen.testkit.conversions._CONVERT", (sys.executable, "-c", "exit('no converter')"))
+    monkeypatch.setattr("mcp_codegen.testkit.vectors._CONVERT", (sys.executable, "-c", "exit('no converter')"))
     done = CliRunner().invoke(main, ["vectors", "--revision", OLDEST, "--each", "1", "--conversions"])
     assert done.exit_code == 2
     assert "cannot be converted: no converter; install mcp-generated of the same version" in " ".join(

@@ -12,7 +12,7 @@ import pytest
 from support.peers import example_served
 from support.project import ROOT
 
-from mcp_codegen.servers.hosts.catalog import HOSTS
+from mcp_codegen.servers.hosts import HOSTS
 from mcp_runtime.transports.stdio.child import child_environment
 
 PAGE: Final = (ROOT / "docs" / "debugging.md").read_text(encoding="utf-8")

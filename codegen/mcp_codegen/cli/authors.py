@@ -6,7 +6,7 @@ from typing import Final
 
 import click
 
-from .groups import LazyGroup
+from .options import LazyGroup
 
 SECTIONS: Final = {
     "Write": ("create", "skill"),
@@ -18,7 +18,7 @@ SECTIONS: Final = {
 }
 COMMANDS: Final = {
     "create": ".apps.create:create",
-    "skill": ".apps.skill:skill",
+    "skill": ".apps.create:skill",
     "run": ".apps.running:run",
     "dev": ".apps.running:develop",
     "call": ".apps.calls:call",

@@ -11,12 +11,10 @@ import click
 
 from ..catalog import SchemaCatalog
 from ..errors import CodegenError, SchemaError, is_object
-from ..extensions.from_app import written_extension
-from ..extensions.manifest import Manifest, read_manifest
+from ..extensions.manifest import Manifest, read_manifest, written_extension
 from ..extensions.mount import MountedExtension, mount_on_base, read_extension_schema
 from ..extensions.schemas import dereferenced_schema, extension_schema
-from ..importer.importer import commit_of
-from ..importer.official import differences
+from ..importer.importer import commit_of, differences
 from ..importer.references import Schema, schema_text, without_texts
 from ..model.types import without_covered_texts
 from ..output import plain, write_folder

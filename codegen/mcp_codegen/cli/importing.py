@@ -16,10 +16,9 @@ from ..model.overlay import undocumented
 from ..output import plain, temporary_folder, write_files, write_folder, write_folders
 from ..paths import data_path, default_output, package_folder
 from ..reports.clarity import ClarityReport, as_json, as_text, clarity_report
-from ..trial.trial import try_revision
-from ..update.preparation import UpdateSettings, prepare_update
-from ..update.report import as_markdown
+from ..update.preparation import UpdateSettings, as_markdown, prepare_update
 from ..update.repository import read_snapshot
+from ..update.trial import try_revision
 from .options import FAILED, FILE, FOLDER, from_option, report_errors, schema_option, type_check_option
 
 
@@ -49,12 +48,7 @@ class _Settings:
 @click.option("--follows", metavar="R", help="The revision before it. Default: that of its pins, else the newest one.")
 @click.option("--commit", metavar="SHA", help="The commit of the official files. Default: that of the checkout DIR.")
 @click.option("--like", default="", metavar="R", help="The revision it was made from, whose overlay rows apply too.")
-@click.option(
-    "--report",
-    type=FILE,
-    metavar="FILE",
-    help="A file for a JSON report of what is unclear.",
-)
+@click.option("--report", type=FILE, metavar="FILE", help="A file for a JSON report of what is unclear.")
 @type_check_option
 @schema_option
 @report_errors

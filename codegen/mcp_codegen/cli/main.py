@@ -8,8 +8,7 @@ import click
 
 from ..errors import CodegenError
 from .authors import COMMANDS as _OF_AUTHORS
-from .groups import LazyGroup
-from .options import FOLDER, report_errors, schema_option
+from .options import FOLDER, LazyGroup, report_errors, schema_option
 
 _COMMANDS: Final = {
     "list": ".schemas:list_revisions",
@@ -23,12 +22,12 @@ _COMMANDS: Final = {
     "protocol": ".protocols:protocol",
     "plugin": ".protocols:plugin",
     "explore": ".schemas:explore",
-    "official": ".official:official",
+    "official": ".generation:official",
     "tools": ".servers:tools",
     "generate-cli": ".servers:generate_cli",
     "lock": ".servers:lock",
     "check": ".servers:check",
-    "quickstart": ".quickstart:quickstart",
+    "quickstart": ".generation:quickstart",
     "vectors": ".testkit:vectors",
     "mock": ".testkit:mock",
     "record": ".testkit:record",

@@ -12,8 +12,7 @@ import click
 from ..errors import CodegenError, is_object
 from ..output import compare_files, write_folder
 from ..paths import package_folder, template_folders
-from ..protocols.package import render_protocol
-from ..protocols.protocol import read_protocol
+from ..protocols.protocol import read_protocol, render_protocol
 from ..render.ir_json import dump
 from ..render.ir_json import schema as contract
 from .options import DIFFERENT, FILE, FOLDER, open_schemas, report_errors, schema_option

@@ -10,19 +10,19 @@ from rich.console import Console
 from rich.table import Table
 
 from ..catalog import SchemaCatalog
-from ..diff.changes import Severity, deprecations
-from ..diff.compare import compare
-from ..diff.renames import collapse, known_renames
-from ..diff.report import DiffReport, as_html, as_json, as_markdown, print_text, read_waivers, waive
 from ..errors import CodegenError
 from ..importer.importer import find_folder, read_schema_folder, verify_revision
 from ..model.ir import Object, Revision
 from ..output import plain, write_files
 from ..paths import data_path
+from ..reports.changes import Severity, deprecations
 from ..reports.clarity import as_json as clarity_json
 from ..reports.clarity import as_markdown as clarity_markdown
 from ..reports.clarity import as_text, clarity_report
+from ..reports.compare import compare
 from ..reports.explorer import content, page
+from ..reports.renames import collapse, known_renames
+from ..reports.report import DiffReport, as_html, as_json, as_markdown, print_text, read_waivers, waive
 from .options import DIFFERENT, FILE, from_option, open_schemas, report_errors, schema_option
 
 

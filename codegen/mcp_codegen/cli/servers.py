@@ -23,12 +23,7 @@ _LOCK: Final = "mcp-lock.json"
 @click.option("--output", type=FILE, metavar="FILE", help="The module to write. Default: standard output.")
 @click.option("--templates", "overrides", type=FOLDER, metavar="DIR", help="Templates that override the built-in ones.")
 @report_errors
-def tools(
-    target: ServerTarget,
-    timeout: float,
-    output: Path | None,
-    overrides: Path | None,
-) -> None:
+def tools(target: ServerTarget, timeout: float, output: Path | None, overrides: Path | None) -> None:
     """Write a module with a typed function for each tool, prompt and resource template of a server."""
     from ..servers.wrappers import wrap  # Imports datamodel-code-generator.
 
@@ -96,20 +91,13 @@ def lock(target: ServerTarget, timeout: float, output: Path) -> None:
     help="The lowest severity that makes the exit code 1.",
 )
 @report_errors
-def check(
-    target: ServerTarget,
-    timeout: float,
-    locked: Path,
-    form: str,
-    fail_on: ContractSeverity,
-) -> None:
+def check(target: ServerTarget, timeout: float, locked: Path, form: str, fail_on: ContractSeverity) -> None:
     """Compare a live server with its lock.
 
     \b
     Exit code 0: no change of that severity; 1: there is one; 2: they cannot be compared.
     """
-    from ..servers.compare import compare  # Imports jinja2.
-    from ..servers.report import REPORTS
+    from ..servers.compare import REPORTS, compare  # Imports jinja2.
 
     before = read_lock(locked)
     changes = compare(before, probe(target, timeout))

@@ -13,12 +13,11 @@ from rich.table import Table
 
 from ..errors import CodegenError
 from ..output import plain, write_files
-from ..testkit.conversions import conversions as convert_vectors
-from ..testkit.conversions import schema as describe_conversions
 from ..testkit.messages import MessageFactory
 from ..testkit.programs import record as run_recording_proxy
 from ..testkit.programs import replay_as_client, replay_as_server, run_mock_client, serve_mock
-from ..testkit.vectors import schema as describe_vectors
+from ..testkit.vectors import conversions as convert_vectors
+from ..testkit.vectors import line_schema
 from ..testkit.vectors import vectors as generate_vectors
 from .options import DIFFERENT, FILE, open_schemas, report_errors, schema_option
 
@@ -57,9 +56,7 @@ def vectors(
     """Write test vectors as JSON lines: valid instances of every message of a revision, near misses of them with the
     class of their error, conversations, and with --conversions what the valid ones are in other revisions."""
     if describe:
-        described = describe_vectors()
-        described["anyOf"] += describe_conversions()["anyOf"]
-        lines = [json.dumps(described, indent=1)]
+        lines = [json.dumps(line_schema(), indent=1)]
     elif revision is None:
         raise CodegenError("vectors needs --revision R, or --describe for the JSON Schema of a line")
     else:

@@ -10,8 +10,8 @@ from collections.abc import Hashable, Mapping
 from typing import Any, Final, TypeVar
 
 from ..errors import SchemaError, is_object
+from ..importer.importer import without_prose
 from ..importer.normalize import DIALECT, normalize
-from ..importer.official import without_prose
 from ..importer.references import REF, Schema
 from ..importer.syntax import InterfaceDeclaration, ObjectLiteral
 from ..importer.typescript import parse

@@ -1,24 +1,194 @@
-"""What the names of a module mean: which are of another SDK, and which variables hold its servers and contexts.
-
-Names are resolved by the scopes of the syntax tree, not by their spelling. The kind of a variable is what is assigned
-to it in this module or what it is annotated with; of a variable with several kinds, the first one counts.
-"""
+"""Where a name of the official SDK or of FastMCP is here: the tables of it, references and the lines that import."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from typing import Any, Final, cast
+import tomllib
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cache
+from pathlib import Path
+from typing import Any, Final, Literal, cast
 
 import libcst as cst
-from libcst.metadata import (
-    MetadataWrapper,
-    PositionProvider,
-    QualifiedName,
-    QualifiedNameProvider,
-    QualifiedNameSource,
-)
+from libcst.metadata import MetadataWrapper, PositionProvider, QualifiedName, QualifiedNameProvider, QualifiedNameSource
 
-from .tables import PACKAGES, Tables
+from ..paths import CHECKOUT, PACKAGE, in_checkout
+
+Form = Literal["v1", "v2"]  # The last 1.x of the official SDK, or its 2.x.
+Goal = Literal["app", "compat"]
+
+PACKAGES: Final = ("mcp", "mcp_types", "fastmcp")
+COMPAT: Final = "mcp_generated.compat"
+TYPES: Final = "mcp_generated.compat.types"
+_FORMS: Final[tuple[Form, ...]] = ("v1", "v2")
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """Where a name is here: a module, and the name that it has there."""
+
+    module: str
+    name: str
+
+    @property
+    def path(self) -> str:
+        """The name with its module, such as `mcp_generated.compat.FastMCP`."""
+        return f"{self.module}.{self.name}"
+
+
+@dataclass(frozen=True, slots=True)
+class Rule:
+    """What happens to one keyword, method, attribute, call or name. `write` is what stands there afterwards.
+
+    The line gets a mark if there is a reason. A call with the keyword `unless` is left as it is. `wrap` is the place of
+    a function that the result of an awaited call is passed to: then there is no mark.
+    """
+
+    on: str
+    name: str
+    reason: str
+    link: str
+    write: str
+    drop: bool
+    unless: str
+    wrap: str
+    to: str
+    forms: tuple[str, ...]
+
+    def holds(self, form: Form, goal: Goal) -> bool:
+        """Return True if the rule is one of this form and this goal."""
+        return self.to in ("", goal) and form in self.forms
+
+
+class Tables:
+    """The tables, read once."""
+
+    def __init__(self) -> None:
+        """Read the tables. They belong to this package, so that an error in them is a defect."""
+        rules = _read(Path(__file__).with_name("rules.toml"))
+        self._names: Mapping[str, Mapping[str, Any]] = rules["names"]
+        self.tools: frozenset[str] = frozenset(rules["names"]["tools"]["paths"])
+        self.made: frozenset[str] = frozenset(rules["names"]["made"]["paths"])
+        self._rows: dict[Form, dict[str, dict[str, Place | None]]] = {}
+        self._all: dict[Form, set[str]] = {}
+        for form in _FORMS:
+            tables = [_read(table_path(form)), _read(table_path("v2" if form == "v1" else "v1")), rules["modules"]]
+            self._rows[form] = {}
+            for table in tables:  # The row of the form itself counts first.
+                for module, row in table.items():
+                    known = self._rows[form].setdefault(module, {})
+                    for name, place in _places(row):
+                        if known.get(name) is None:
+                            known[name] = place
+            self._all[form] = {module for table in tables for module, row in table.items() if row.get("all")}
+        self.rules: Mapping[str, tuple[Rule, ...]] = {
+            kind: tuple(_rules(rows)) for kind, rows in rules.get("rules", {}).items()
+        }
+        self.strings: frozenset[str] = frozenset(rules["strings"]["functions"])
+        self.lookups: frozenset[str] = frozenset(rules["strings"]["lookups"])
+        self.renamed: Mapping[str, str] = rules["strings"]["renamed"]
+        self.replaced: Mapping[str, str] = rules["strings"]["replaced"]
+        self.requirements: Mapping[str, Any] = rules["requirements"]
+        self.types_of_v1: frozenset[str] = frozenset(rules["types_of_v1"]["names"].split())
+        self.kinds: Mapping[str, str] = {path: kind for kind, paths in rules["kinds"].items() for path in paths.split()}
+
+    def is_module(self, path: str) -> bool:
+        """Return True if a path is a module of another SDK that a table has."""
+        return (
+            path in self._rows["v2"]
+            or path in PACKAGES
+            or any(name.startswith(f"{path}.") for name in self._rows["v2"])
+        )
+
+    def place(self, form: Form, module: str, name: str) -> Place | None:
+        """Return where a name of a module is here; None without a counterpart."""
+        path = f"{module}.{name}"
+        moved = self._names[form].get(path) or self._names["both"].get(path)
+        if moved is not None:
+            target, _, there = moved.partition(":")
+            return Place(target, there)
+        found = self._rows[form].get(module, {}).get(name)
+        if found is None and module in self._all[form] and name not in self.types_of_v1:
+            return Place(TYPES, name)
+        return found
+
+    def native(self, place: Place, goal: Goal) -> Place | None:
+        """Return where the native form of a name of `compat` is; None if it has none, or if programs keep `compat`."""
+        target = self._names["app"].get(place.path) if goal == "app" else None
+        return None if target is None else Place(*target.split(":"))
+
+    def split(self, path: str) -> tuple[str, str]:
+        """Return the longest module that a path begins with, and the rest: `mcp.types.Tool` is (mcp.types, Tool)."""
+        parts = path.split(".")
+        for end in range(len(parts), 0, -1):
+            if self.is_module(module := ".".join(parts[:end])):
+                return module, ".".join(parts[end:])
+        return "", path
+
+    def names_of(self, form: Form, module: str) -> Mapping[str, Place]:
+        """Return the names of a module that have a counterpart, for a star import."""
+        return {name: place for name, place in self._rows[form].get(module, {}).items() if place is not None}
+
+    def has_all_types(self, module: str) -> bool:
+        """Return True for a module with all types, such as `mcp.types`."""
+        return module in self._all["v2"]
+
+    def find(self, table: str, form: Form, goal: Goal, kind: str, name: str) -> Rule | None:
+        """Return the first rule of a table that is for a kind of object and a name."""
+        for rule in self.rules.get(table, ()):
+            if name == rule.name and kind in (rule.on.split() or [""]) and rule.holds(form, goal):
+                return rule
+        return None
+
+
+@cache
+def tables() -> Tables:
+    """Return the tables of this package."""
+    return Tables()
+
+
+def table_path(form: Form) -> Path:
+    """Return the path of the import table of a form: that of products/names, or its copy in an installed wheel."""
+    root = CHECKOUT / "products" / "names" if in_checkout() else PACKAGE / "names"
+    return root / form / "modules.toml"
+
+
+def _read(path: Path) -> dict[str, Any]:
+    return tomllib.loads(path.read_text(encoding="utf-8"))
+
+
+def _places(row: Mapping[str, Any]) -> Iterator[tuple[str, Place | None]]:
+    sources = [(TYPES, row.get("types", "")), (COMPAT, row.get("compat", "")), *row.get("from", {}).items()]
+    for source, names in sources:
+        module = TYPES if str(source).startswith(f"{TYPES}_v") else str(source)
+        for item in names.split():
+            here, _, there = item.partition("=")
+            yield here, Place(module, there or here)
+    for name in row.get("absent", "").split():
+        yield name, None
+
+
+def _rules(rows: list[dict[str, Any]]) -> Iterator[Rule]:
+    for row in rows:
+        for name in row["name"].split() or [""]:
+            yield Rule(
+                on=row.get("on", ""),
+                name=name,
+                reason=row.get("reason", ""),
+                link=row.get("link", "by-hand"),
+                write=row.get("write", ""),
+                drop=row.get("drop", False),
+                unless=row.get("unless", ""),
+                wrap=row.get("wrap", ""),
+                to=row.get("to", ""),
+                forms=tuple(row.get("forms", _FORMS)),
+            )
+
+
+# What the names of a module mean: which are of another SDK, and which variables hold its servers and contexts.
+#
+# Names are resolved by the scopes of the syntax tree, not by their spelling. The kind of a variable is what is assigned
+# to it in this module or what it is annotated with; of a variable with several kinds, the first one counts.
 
 _CONNECTIONS: Final = ("session", "client")
 
@@ -27,11 +197,7 @@ class Names:
     """The names of one module."""
 
     def __init__(
-        self,
-        wrapper: MetadataWrapper,
-        tables: Tables,
-        known: Mapping[str, str],
-        packages: Sequence[str] = PACKAGES,
+        self, wrapper: MetadataWrapper, tables: Tables, known: Mapping[str, str], packages: Sequence[str] = PACKAGES
     ) -> None:
         """Resolve the names of a module.
 
@@ -197,3 +363,191 @@ class _Variables(cst.CSTVisitor):
             name = target.attr.value
         if kind and name:
             self._names.variables.setdefault(name, kind)
+
+
+# Import lines: one statement of another SDK becomes one or more of this project.
+
+_WIDTH: Final = 100  # Longer lines of several names get parentheses.
+
+
+@dataclass(slots=True)
+class Replaced:
+    """What stands in the place of one import: statements, how many names they move, and reasons for marks."""
+
+    statements: list[cst.ImportFrom | cst.Import] = field(default_factory=list[cst.ImportFrom | cst.Import])
+    comments: dict[int, list[str]] = field(default_factory=dict[int, list[str]])
+    moved: int = 0
+    reasons: list[tuple[str, str]] = field(default_factory=list[tuple[str, str]])
+
+
+class ImportLines:
+    """How the import lines of one module change."""
+
+    def __init__(
+        self,
+        tables: Tables,
+        form: Form,
+        used: set[str],
+        choose: Callable[[Place, str], tuple[Place, str]],
+        why: Callable[[str, str], tuple[str, str]],
+    ) -> None:
+        """Create the rewriter.
+
+        Args:
+            tables: The import tables.
+            form: The major version of the SDK that the module was written for.
+            used: The names that stand in the module, for star imports.
+            choose: Returns the place of a name, and its local name, for the goal of the migration.
+            why: Returns the reason and the link for a name without a counterpart.
+        """
+        self._tables = tables
+        self._form: Form = form
+        self._used = used
+        self._choose = choose
+        self._why = why
+
+    def replaced(self, node: cst.Import | cst.ImportFrom) -> Replaced | None:
+        """Return what stands in the place of an import; None for one of other packages."""
+        if isinstance(node, cst.Import):
+            return self._plain(node)
+        if node.relative or node.module is None:
+            return None
+        module = dotted(node.module)
+        if module.partition(".")[0] not in PACKAGES:
+            return None
+        if isinstance(node.names, cst.ImportStar):
+            return self._star(node, module)
+        return self._names(node, module, node.names)
+
+    def _plain(self, node: cst.Import) -> Replaced | None:
+        ours = [alias for alias in node.names if dotted(alias.name).partition(".")[0] in PACKAGES]
+        if not ours:
+            return None
+        found = Replaced()
+        rest = [alias for alias in node.names if alias not in ours]
+        for alias in ours:
+            path, local = dotted(alias.name), _local(alias)
+            if alias.asname is not None and self._tables.has_all_types(path):
+                found.statements.append(_import(COMPAT, [("types", local)]))
+            else:
+                found.statements.append(_import(*_parent(COMPAT, local or path.partition(".")[0])))
+            found.moved += 1
+        if rest:
+            last = rest[-1].with_changes(comma=cst.MaybeSentinel.DEFAULT)
+            found.statements.insert(0, node.with_changes(names=[*rest[:-1], last]))
+        return found
+
+    def _star(self, node: cst.ImportFrom, module: str) -> Replaced:
+        if self._tables.has_all_types(module):  # `types` makes its names when they are asked for: it has no star.
+            return Replaced([node.with_changes(module=_expression(f"{TYPES}_v2"))], moved=1)
+        names = [name for name in sorted(self._tables.names_of(self._form, module)) if name in self._used]
+        why = (f"from {module} import * was replaced by the names that stand in this file", "star-imports")
+        if not names:
+            return Replaced([node], reasons=[(f"from {module} import *: no name of it is known here", "star-imports")])
+        groups: dict[str, list[tuple[str, str]]] = {}
+        for name in names:
+            place = self._tables.place(self._form, module, name)
+            if place is not None:
+                place, local = self._choose(place, name)
+                groups.setdefault(place.module, []).append((place.name, local))
+        statements: list[cst.ImportFrom | cst.Import] = [_import(*group) for group in groups.items()]
+        return Replaced(statements, moved=len(names), reasons=[why])
+
+    def _names(self, node: cst.ImportFrom, module: str, aliases: Sequence[cst.ImportAlias]) -> Replaced:
+        found = Replaced()
+        groups: dict[str, list[cst.ImportAlias]] = {}
+        for alias in aliases:
+            name = dotted(alias.name)
+            local = _local(alias) or name
+            place = self._tables.place(self._form, module, name)
+            if place is None and self._tables.is_module(path := f"{module}.{name}"):
+                place = Place(COMPAT, "types") if self._tables.has_all_types(path) else Place(*_split(COMPAT))
+            if place is None:
+                found.reasons.append(self._why(module, name))
+                groups.setdefault(module, []).append(alias)
+                continue
+            place, local = self._choose(place, local)
+            found.moved += 1
+            groups.setdefault(place.module, []).append(_alias(alias, place.name, local))
+        for index, (target, members) in enumerate(groups.items()):
+            if len(groups) == 1:
+                found.statements.append(node.with_changes(module=_expression(target), names=members))
+            elif index == 0:
+                found.statements.append(node.with_changes(module=_expression(target), names=_closed(node, members)))
+            else:
+                found.statements.append(_import(target, [(dotted(item.name), _local(item)) for item in members]))
+                found.comments[index] = [text for item in members for text in _comments(item)]
+        return found
+
+
+def dotted(node: cst.BaseExpression) -> str:
+    """Return the text of a dotted name."""
+    if isinstance(node, cst.Attribute):
+        return f"{dotted(node.value)}.{node.attr.value}"
+    return node.value if isinstance(node, cst.Name) else ""
+
+
+def import_of(place: Place, local: str) -> cst.SimpleStatementLine:
+    """Return the line that imports a name under a local name."""
+    return cst.SimpleStatementLine([_import(place.module, [(place.name, local)])])
+
+
+def _split(path: str) -> tuple[str, str]:
+    module, _, name = path.rpartition(".")
+    return module, name
+
+
+def _parent(path: str, local: str) -> tuple[str, list[tuple[str, str]]]:
+    module, name = _split(path)
+    return module, [(name, local)]
+
+
+def _local(alias: cst.ImportAlias) -> str:
+    return "" if alias.asname is None else dotted(cst.ensure_type(alias.asname.name, cst.Name))
+
+
+def _expression(path: str) -> cst.Attribute | cst.Name:
+    expression = cst.parse_expression(path)
+    assert isinstance(expression, cst.Attribute | cst.Name), "a dotted name"
+    return expression
+
+
+def _alias(alias: cst.ImportAlias, name: str, local: str) -> cst.ImportAlias:
+    """Return an alias with another name, laid out as it was."""
+    asname = None if local == name else cst.AsName(name=cst.Name(local))
+    if asname is not None and alias.asname is not None and _local(alias) == local:
+        asname = alias.asname
+    return alias.with_changes(name=cst.Name(name), asname=asname)
+
+
+def _closed(node: cst.ImportFrom, members: list[cst.ImportAlias]) -> list[cst.ImportAlias]:
+    """Return aliases without a comma after the last one, unless parentheses hold them."""
+    if node.lpar is not None and isinstance(members[-1].comma, cst.Comma):
+        after = members[-1].comma.whitespace_after
+        if isinstance(after, cst.ParenthesizedWhitespace):
+            # The last alias of all knows how the closing parenthesis is indented.
+            names = node.names
+            assert not isinstance(names, cst.ImportStar), "names, not a star"
+            last = names[-1].comma
+            closing = last.whitespace_after if isinstance(last, cst.Comma) else cst.ParenthesizedWhitespace()
+            if isinstance(closing, cst.ParenthesizedWhitespace):
+                closing = closing.with_changes(first_line=after.first_line)
+            comma = members[-1].comma.with_changes(whitespace_after=closing)
+            return [*members[:-1], members[-1].with_changes(comma=comma)]
+    return [*members[:-1], members[-1].with_changes(comma=cst.MaybeSentinel.DEFAULT)]
+
+
+def _import(module: str, names: Sequence[tuple[str, str]]) -> cst.ImportFrom:
+    parts = [name if local in ("", name) else f"{name} as {local}" for name, local in names]
+    line = f"from {module} import {', '.join(parts)}"
+    if len(line) > _WIDTH and len(parts) > 1:
+        line = f"from {module} import (\n    " + ",\n    ".join(parts) + ",\n)"
+    statement = cst.ensure_type(cst.parse_statement(line), cst.SimpleStatementLine).body[0]
+    return cst.ensure_type(statement, cst.ImportFrom)
+
+
+def _comments(node: cst.CSTNode) -> Iterator[str]:
+    if isinstance(node, cst.Comment):
+        yield node.value
+    for child in node.children:
+        yield from _comments(child)

@@ -17,9 +17,7 @@ from typing import Any, Final, cast
 import libcst as cst
 from libcst.metadata import MetadataWrapper, ParentNodeProvider, QualifiedName, QualifiedNameProvider
 
-from .import_lines import dotted
-from .names import Names
-from .tables import PACKAGES, tables
+from .names import PACKAGES, Names, dotted, tables
 
 OURS: Final = (*PACKAGES, "mcp_generated")
 _SERVERS: Final = frozenset({"server", "fastserver", "lowlevel", "app"})
@@ -339,10 +337,5 @@ def _with_import(body: list[cst.BaseStatement]) -> list[cst.BaseStatement]:
             module = first.module if isinstance(first, cst.ImportFrom) else first.names[0].name
             is_own = module is None or dotted(module).partition(".")[0] not in sys.stdlib_module_names
             below = statement.with_changes(leading_lines=[cst.EmptyLine()] if is_own else ())
-            return [
-                *body[:number],
-                line.with_changes(leading_lines=lines),
-                below,
-                *body[number + 1 :],
-            ]
+            return [*body[:number], line.with_changes(leading_lines=lines), below, *body[number + 1 :]]
     return [line, *body]

@@ -10,10 +10,8 @@ from typing import Any, Final
 import libcst as cst
 from libcst.metadata import MetadataWrapper
 
-from .import_lines import ImportLines, dotted, import_of
-from .names import Names
+from .names import COMPAT, PACKAGES, TYPES, Form, Goal, ImportLines, Names, Place, Rule, Tables, dotted, import_of
 from .report import Mark
-from .tables import COMPAT, PACKAGES, TYPES, Form, Goal, Place, Rule, Tables
 
 # What a comment can stand before. A decorator is a part of what it decorates.
 _STATEMENTS: Final = frozenset(

@@ -14,14 +14,7 @@ from ..model.ir import Alias, Array, Field, Map, Object, Plain, Ref, Revision, T
 from ..paths import Templates
 from .source import GENERATOR, print_template, printed_row, printed_table
 
-_KINDS: Final = {
-    "string": "str",
-    "integer": "int",
-    "number": "number",
-    "boolean": "bool",
-    "null": "null",
-    "any": "any",
-}
+_KINDS: Final = {"string": "str", "integer": "int", "number": "number", "boolean": "bool", "null": "null", "any": "any"}
 
 
 def render_core_schemas(revision: Revision, templates: Templates) -> str:

@@ -126,9 +126,4 @@ def _described(hint: Any, definitions: dict[str, Any]) -> dict[str, Any]:
 
 
 def _closed(properties: dict[str, Any]) -> dict[str, Any]:
-    return {
-        "type": "object",
-        "properties": properties,
-        "required": list(properties),
-        "additionalProperties": False,
-    }
+    return {"type": "object", "properties": properties, "required": list(properties), "additionalProperties": False}

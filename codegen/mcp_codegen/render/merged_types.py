@@ -7,9 +7,9 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Final
 
-from ..model.forms import Form
 from ..model.ir import Alias, Array, Field, Map, Method, Object, Plain, Ref, Revision, Type, Union
 from ..model.names import pascal
+from ..model.overlay import Form
 
 MESSAGE_UNIONS: Final = tuple(
     f"{side}{kind}" for kind in ("Request", "Notification", "Result") for side in ("Client", "Server")
@@ -74,11 +74,7 @@ class Protocol:
         fields = {field.wire: field for version in reversed(versions) for field in version.fields}
         fields |= {field.wire: field for field in newest.fields}
         extends = dict.fromkeys(base for version in reversed([*versions, newest]) for base in version.extends)
-        return replace(
-            newest,
-            fields=tuple(self._own(name, versions, fields)),
-            extends=tuple(extends),
-        )
+        return replace(newest, fields=tuple(self._own(name, versions, fields)), extends=tuple(extends))
 
     def _own(self, name: str, versions: Sequence[Object], fields: Mapping[str, Field]) -> Iterator[Field]:
         has_type = name in self.results or self.form.row("field", f"{name}.{_RESULT_TYPE}") is not None

@@ -9,9 +9,9 @@ from typing import Final
 
 from pydantic.alias_generators import to_camel
 
-from ..model.forms import FormRow, Forms
 from ..model.ir import PYTHON_TYPES, Alias, Array, Field, Map, Method, Object, Plain, Ref, Revision, Type, Union, Values
 from ..model.names import snake
+from ..model.overlay import FormRow, Forms
 from ..paths import Templates
 from .merged_types import MESSAGE_UNIONS, Protocol, merge
 from .source import GENERATOR, print_template

@@ -8,10 +8,10 @@ from dataclasses import asdict, dataclass
 from typing import Any, Final
 
 from ..catalog import SchemaCatalog
-from ..diff.values import directions, reachable_types
 from ..errors import CodegenError, Finding, is_list, is_object
 from ..model.ir import Object, Ref, Revision
 from ..model.overlay import OverlayRow
+from .values import directions, reachable_types
 
 _WITHOUT_TAG: Final = ("interim",)  # What no tag of schema.ts says.
 

@@ -18,9 +18,9 @@ from typing import Any, Final
 import jinja2
 from markupsafe import Markup
 
-from ..diff.changes import DIFF_RULES, DiffChange
-from ..diff.compare import compare, show
 from ..model.ir import Array, Field, Map, Method, Object, Ref, Revision, Type, Union
+from .changes import DIFF_RULES, DiffChange
+from .compare import compare, show
 
 Written = list[Any]
 

@@ -34,9 +34,8 @@ from ..model.ir import (
 from ..model.names import callable_name, field_names, parameter_name, snake
 from ..paths import Templates
 from ..render.package import declared_types
-from ..render.source import GENERATOR, format_module, print_template
+from ..render.source import GENERATOR, format_module, print_template, verify_types_module
 from ..render.types import docstring, literal
-from ..render.verify import verify_types_module
 from .contract import Contract
 from .probe import ServerTarget
 from .schema_types import NULL, SHADOWED_BUILTINS, Arguments, SchemaTypeReader, description_of, shorten

@@ -14,9 +14,8 @@ from typing import IO, Final
 from ..errors import CodegenError, Json
 from ..output import open_private, without_secrets
 from .messages import MessageFactory
-from .mock import Mock, Verdict, check_all_methods
+from .peers import ANYTHING, Mock, Replay, TranscriptStep, Verdict, check_all_methods, read_steps, text_of
 from .processes import LineReader, Process, end_on_sigterm, joined_command, start_process, stop_process, write_line
-from .replay import ANYTHING, Replay, TranscriptStep, read_steps, text_of
 
 _STDIN: Final = 0
 _STDOUT: Final = 1

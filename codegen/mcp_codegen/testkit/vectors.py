@@ -1,20 +1,25 @@
 """Test vectors as JSON lines: instances of all messages with verdicts and near misses, and short conversations.
 
-The verdicts are those of the schema alone. `schema()` describes the lines.
+The verdicts are those of the schema alone. `line_schema()` describes the lines.
 """
 
 from __future__ import annotations
 
 import copy
 import json
-from collections.abc import Iterator, Mapping, Sequence
+import subprocess
+import sys
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import asdict
 from datetime import UTC, datetime
+from pathlib import Path
 from typing import Any, Final, cast
 
 from jsonschema import Draft202012Validator
 from jsonschema.exceptions import best_match  # pyright: ignore[reportUnknownVariableType]
 
-from ..errors import Json, is_list, is_object
+from ..catalog import SchemaCatalog
+from ..errors import CodegenError, Json, is_list, is_object
 from ..importer.references import REF, Schema
 from ..model.ir import Method, Object, Revision
 from .messages import InstanceGenerator, MessageFactory
@@ -196,51 +201,83 @@ def _steps(factory: MessageFactory, row: Method, number: int) -> Iterator[Line]:
         yield {"from": "server", "type": row.result, "message": response}
 
 
-def schema() -> dict[str, Any]:
+def line_schema() -> dict[str, Any]:
     """Return the JSON Schema (2020-12) of a line."""
-    text, side = {"type": "string"}, {"enum": ["client", "server"]}
-    step = {
-        "type": "object",
-        "required": ["from", "message"],
-        "properties": {"from": side, "type": text, "message": {"type": "object"}},
-    }
-    kinds: dict[str, dict[str, Any]] = {
-        "header": {
-            "format": {"const": FORMAT},
-            "revision": text,
-            "sha256": {**text, "description": "Of the normalized schema."},
-            "seed": {"type": "integer"},
-            "policies": {"type": "array", "items": {"enum": [_POLICY]}},
-        },
-        "instance": {
-            "revision": text,
-            "id": text,
-            "of": {**text, "description": "The method."},
-            "part": {"enum": ["request", "notification", "result"]},
-            "sender": {**side, "description": "Who sends this message; of a result, who answers."},
-            "type": text,
-            "valid": {"type": "boolean"},
-            "instance": {},
-        },
-        "conversation": {"revision": text, "id": text, "steps": {"type": "array", "items": step, "minItems": 2}},
-    }
-    optional: dict[str, Any] = {
-        "canonical": {**text, "description": "A valid instance with sorted keys, no spaces and the shortest numbers."},
-        "why": {"enum": [*WHY], "description": "The class of the error of an invalid instance."},
-        "at": {**text, "description": "Where the error is: a JSON Pointer."},
-        "policy": {
-            "type": "array",
-            "items": {"enum": [_POLICY]},
-            "description": "Readers with one of these may accept it.",
-        },
-    }
-    arms = [
-        {
-            "type": "object",
-            "properties": {"kind": {"const": kind}, **properties, **(optional if kind == "instance" else {})},
-            "required": ["kind", *properties],
-            "additionalProperties": False,
-        }
-        for kind, properties in kinds.items()
-    ]
-    return {"$schema": "https://json-schema.org/draft/2020-12/schema", "title": "A line of test vectors", "anyOf": arms}
+    schema: dict[str, Any] = json.loads(Path(__file__).with_name("vectors.schema.json").read_text(encoding="utf-8"))
+    return schema
+
+
+# Conversion pairs among the test vectors: what the valid instances of one version become in each other one.
+#
+# The tables are those that the converters are generated from. `mcp_products.tooling.convert` applies them in a process
+# of its own, because the generator does not import the runtime.
+
+# -P: the current folder hides no module.
+_CONVERT: Final = (sys.executable, "-P", "-m", "mcp_products.tooling.convert")
+_SECONDS: Final = 300
+CAPABILITIES: Final[Mapping[str, Any]] = {}  # What the client of the session has declared.
+
+
+def conversions(schemas: SchemaCatalog, id: str, lines: Iterable[Line]) -> Iterator[Line]:
+    """Yield what each valid instance of `lines`, the vectors of a revision, becomes in each other revision.
+
+    Raises CodegenError if the process that converts fails.
+    """
+    source = schemas.revision(id)
+    rows = {(row.method, row.direction.partition("_")[0]): row for row in source.methods}
+    targets = [schemas.revision(other) for other in schemas.pins if other != id]
+    valid = [line for line in lines if line["kind"] == "instance" and line["valid"]]
+    asked = [(target, line, _row(rows, line)) for target in targets for line in valid]
+    numbers: dict[str, int] = {}
+    answers = _converted(schemas, [_task(source, *each) for each in asked])
+    for (target, line, row), answer in zip(asked, answers, strict=True):
+        stem = f"{line['of'].replace('/', '-')}-{line['part']}-to-{target.id}"
+        numbers[stem] = numbers.get(stem, 0) + 1
+        head = {"kind": "conversion", "revision": id, "to": target.id, "id": f"{stem}-{numbers[stem]}"}
+        kept = {key: line[key] for key in ("of", "part", "sender", "type", "instance")}
+        yield {**head, **kept, **_outcome(target, line, row, answer)}
+
+
+def _row(rows: Mapping[tuple[str, str], Method], line: Line) -> Method:
+    """Return the row of the message, which for a result is that of its request."""
+    sides = {"client": "server", "server": "client"}
+    return rows[line["of"], sides[line["sender"]] if line["part"] == "result" else line["sender"]]
+
+
+def _task(source: Revision, target: Revision, line: Line, row: Method) -> dict[str, Any]:
+    task = {"source": source.id, "target": target.id, "direction": row.direction, "method": row.method}
+    if line["part"] == "result":
+        return {**task, "result": line["instance"]}
+    return {**task, "params": line["instance"].get("params", {}), "capabilities": CAPABILITIES}
+
+
+def _outcome(target: Revision, line: Line, row: Method, answer: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the columns that say what has become of an instance."""
+    if "refused" in answer:
+        return {"refused": answer["refused"], "reason": answer["reason"]}
+    other = next(one for one in target.methods if (one.method, one.direction) == (answer["method"], row.direction))
+    if line["part"] == "result":
+        return {"converted_type": other.result, **_written(answer["value"], answer)}
+    defined = target.types[other.type]
+    wires = {field.wire for field in defined.fields} if isinstance(defined, Object) else set[str]()
+    envelope = {"jsonrpc": "2.0", "id": line["instance"].get("id", 1)}
+    message = {key: value for key, value in envelope.items() if key in wires}
+    params = {"params": answer["value"]} if answer["value"] or "params" in line["instance"] else {}
+    return {"converted_type": other.type, **_written({**message, "method": other.method, **params}, answer)}
+
+
+def _written(value: Any, answer: Mapping[str, Any]) -> dict[str, Any]:
+    return {"converted": value, "canonical": canonical(value), "lost": answer["lost"]}
+
+
+def _converted(schemas: SchemaCatalog, tasks: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    steps = {pair: asdict(step) for pair, step in schemas.steps.items()}
+    lines = [repr({"order": list(schemas.pins), "steps": steps}), *map(json.dumps, tasks)]
+    try:
+        done = subprocess.run(_CONVERT, input="\n".join(lines), capture_output=True, text=True, timeout=_SECONDS)
+    except (OSError, subprocess.TimeoutExpired) as error:
+        raise CodegenError(f"the messages cannot be converted: {error}") from error
+    if done.returncode:
+        last = (done.stderr.strip().splitlines() or [str(done.returncode)])[-1]
+        raise CodegenError(f"the messages cannot be converted: {last}; install mcp-generated of the same version")
+    return [json.loads(line) for line in done.stdout.splitlines()]

@@ -97,11 +97,7 @@ class _Git:
         self._folder = folder
         others = {name: value for name, value in os.environ.items() if name not in _OF_OTHERS}
         # No question is put to a terminal, and no helper program speaks a protocol of its own.
-        self._environment = others | {
-            "GIT_TERMINAL_PROMPT": "0",
-            "GIT_ALLOW_PROTOCOL": "https:ssh:file",
-            "LC_ALL": "C",
-        }
+        self._environment = others | {"GIT_TERMINAL_PROMPT": "0", "GIT_ALLOW_PROTOCOL": "https:ssh:file", "LC_ALL": "C"}
 
     def run(self, *arguments: str) -> bytes:
         """Return the output of a command. Raises CodegenError with what git printed."""

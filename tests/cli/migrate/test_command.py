@@ -19,9 +19,9 @@ from support.project import ROOT
 pytest.importorskip("libcst", reason="libcst is not installed")
 
 from mcp_codegen.cli.authors import authors
-from mcp_codegen.migrate import tables as tables_module
+from mcp_codegen.migrate import names as names_module
+from mcp_codegen.migrate.names import tables
 from mcp_codegen.migrate.report import DOCUMENTATION
-from mcp_codegen.migrate.tables import tables
 
 SERVER = "from mcp.server.fastmcp import FastMCP\nmcp = FastMCP('x')\nmcp._tool_manager\n"
 
@@ -167,7 +167,7 @@ def test_the_page_can_be_followed_literally(tmp_path: Path) -> None:
 def test_every_mark_leads_to_a_heading_of_the_page() -> None:
     headings = {re.sub(r"[^a-z0-9]+", "-", line.lower()) for line in re.findall(r"^#+ (.+)$", PAGE, re.M)}
     links = {rule.link for rules in tables().rules.values() for rule in rules if rule.reason}
-    for path in Path(tables_module.__file__).parent.glob("*.py"):
+    for path in Path(names_module.__file__).parent.glob("*.py"):
         for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
             if isinstance(node, ast.Call) and ast.unparse(node.func).rpartition(".")[2] in (
                 "mark",

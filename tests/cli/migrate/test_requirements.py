@@ -10,9 +10,8 @@ import pytest
 
 pytest.importorskip("libcst", reason="libcst is not installed")
 
-from mcp_codegen.migrate.project import Project
+from mcp_codegen.migrate.project import Project, bounds
 from mcp_codegen.migrate.report import MARK
-from mcp_codegen.migrate.requirements import bounds
 
 SERVER: Final = "from mcp.server.fastmcp import FastMCP\nmcp = FastMCP('x')\n"
 OURS: Final = f"mcp-generated[app,compat]{bounds()}"

@@ -9,9 +9,9 @@ import pytest
 
 pytest.importorskip("libcst", reason="libcst is not installed")
 
+from mcp_codegen.migrate.names import Goal
 from mcp_codegen.migrate.project import Project
 from mcp_codegen.migrate.report import MARK, Edited
-from mcp_codegen.migrate.tables import Goal
 
 V1: Final = "from mcp.server.fastmcp import FastMCP\n"
 V2: Final = "from mcp.server.mcpserver import MCPServer\n"

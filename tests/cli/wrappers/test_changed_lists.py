@@ -11,9 +11,8 @@ from support.schemas.tree_mutations import changed_tree
 
 from mcp_codegen.errors import CodegenError
 from mcp_codegen.paths import data_path
-from mcp_codegen.servers.compare import compare
+from mcp_codegen.servers.compare import REPORTS, compare
 from mcp_codegen.servers.contract import Contract, lock_text, read_contract
-from mcp_codegen.servers.report import REPORTS
 from mcp_codegen.servers.wrappers import wrap
 
 COUNT = int(os.environ.get("MCP_TREE_MUTATIONS", "2000"))

@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 from support.schemas.invented import folder, message, no_capability, record, skeleton, union
 
-from mcp_codegen.diff.changes import removable_from
-from mcp_codegen.diff.compare import compare
+from mcp_codegen.reports.changes import removable_from
+from mcp_codegen.reports.compare import compare
 
 FINE, LATER, BREAKS = "compatible", "deprecated", "breaking"
 TEXT: dict[str, Any] = {"type": "string"}

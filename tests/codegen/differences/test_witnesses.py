@@ -13,11 +13,11 @@ from support.project import ROOT
 from support.schemas.invented import folder, message, no_capability, record, skeleton
 
 from mcp_codegen.catalog import SchemaCatalog
-from mcp_codegen.diff.changes import DiffChange, Severity, Witness
-from mcp_codegen.diff.compare import canonical, compare
-from mcp_codegen.diff.report import DiffReport, as_html, as_json, as_markdown
-from mcp_codegen.diff.witness import definitions, place_schema
 from mcp_codegen.paths import data_path
+from mcp_codegen.reports.changes import DiffChange, Severity, Witness
+from mcp_codegen.reports.compare import canonical, compare
+from mcp_codegen.reports.report import DiffReport, as_html, as_json, as_markdown
+from mcp_codegen.reports.witness import definitions, place_schema
 
 SCHEMAS = SchemaCatalog(ROOT / "schema")
 NEIGHBOURS = list(pairwise(SCHEMAS.pins))

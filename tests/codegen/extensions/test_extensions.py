@@ -22,8 +22,8 @@ from mcp_codegen.extensions.mount import (
     mounted_extensions,
     read_extension_schema,
 )
-from mcp_codegen.extensions.render import ExtensionPackage
 from mcp_codegen.extensions.schemas import extension_schema
+from mcp_codegen.generate import ExtensionPackage
 from mcp_codegen.paths import data_path, template_folders
 from mcp_generated.extensions import tasks as tasks_extension
 from mcp_generated.extensions.skills import methods as skills

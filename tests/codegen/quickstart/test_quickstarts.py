@@ -20,7 +20,7 @@ from support.peers import node_peer
 from support.project import ROOT
 
 from mcp_codegen.cli.main import main
-from mcp_codegen.quickstart.render import read_data, render
+from mcp_codegen.render.quickstart import read_data, render
 from mcp_generated import REVISIONS, connect
 
 DATA = read_data()

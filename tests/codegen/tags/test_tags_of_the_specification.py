@@ -18,8 +18,8 @@ from support.project import ROOT
 
 from mcp_codegen.catalog import SchemaCatalog
 from mcp_codegen.errors import CodegenError
+from mcp_codegen.importer.importer import as_official
 from mcp_codegen.importer.normalize import normalize
-from mcp_codegen.importer.official import as_official
 from mcp_codegen.importer.typescript import parse
 from mcp_codegen.model.ir import Object, Revision
 

@@ -12,7 +12,7 @@ from support.matrices import long_after
 from support.schemas.drafts import NEWEST, TEXT, Types, draft, message, record, ref, require
 
 from mcp_codegen.errors import CodegenError
-from mcp_codegen.trial.trial import try_revision
+from mcp_codegen.update.trial import try_revision
 
 HANDSHAKE = "2025-11-25"
 Change = Callable[[Types], object]

@@ -9,9 +9,9 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import datamodel_code_generator
 import pytest
 from click.testing import CliRunner, Result
-import datamodel_code_generator
 from datamodel_code_generator import Error
 from support.project import ROOT
 from support.schemas.drafts import NEWEST, REF, TEXT, Types, draft, require
@@ -25,9 +25,8 @@ from mcp_codegen.model.names import matching_text
 from mcp_codegen.paths import data_path
 from mcp_codegen.render import declarations
 from mcp_codegen.render.package import RevisionPackage
-from mcp_codegen.trial import trial
-from mcp_codegen.trial.plan import NoSampleError, Samples
-from mcp_codegen.trial.trial import try_revision
+from mcp_codegen.update import trial
+from mcp_codegen.update.trial import NoSampleError, Samples, try_revision
 
 
 def run(*arguments: str | Path) -> Result:

@@ -11,8 +11,8 @@ import pytest
 from support.matrices import long_after
 
 from mcp_codegen.errors import CodegenError
+from mcp_codegen.importer.importer import as_official
 from mcp_codegen.importer.normalize import normalize
-from mcp_codegen.importer.official import as_official
 from mcp_codegen.importer.typescript import parse
 
 CALLS: Final = 300_000  # Calls of functions for any text, however small.

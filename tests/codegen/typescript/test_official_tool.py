@@ -11,8 +11,8 @@ import pytest
 from support.peers import node_peer
 from support.project import PEER_DRIVERS
 
+from mcp_codegen.importer.importer import as_official, differences, generic_names, published
 from mcp_codegen.importer.normalize import normalize
-from mcp_codegen.importer.official import as_official, differences, generic_names, published
 from mcp_codegen.importer.typescript import parse
 
 TOOL = "typescript-json-schema@0.68.0"  # The version of the specification's package.json.

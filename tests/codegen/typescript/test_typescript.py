@@ -13,9 +13,8 @@ from support.schemas.text_mutations import changed_text
 
 from mcp_codegen.catalog import Candidate, SchemaCatalog
 from mcp_codegen.errors import CodegenError
-from mcp_codegen.importer.importer import import_revision
+from mcp_codegen.importer.importer import as_official, differences, generic_names, import_revision, published
 from mcp_codegen.importer.normalize import normalize
-from mcp_codegen.importer.official import as_official, differences, generic_names, published
 from mcp_codegen.importer.typescript import parse, syntax_tree
 from mcp_codegen.paths import Pins
 

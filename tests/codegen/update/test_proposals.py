@@ -32,7 +32,7 @@ from mcp_codegen.cli.main import main
 from mcp_codegen.errors import CodegenError, Finding
 from mcp_codegen.generate import generate
 from mcp_codegen.paths import data_path
-from mcp_codegen.trial.trial import converse_in_pairs
+from mcp_codegen.update.trial import converse_in_pairs
 
 NAMES = list(PROPOSALS)
 

@@ -11,7 +11,7 @@ from support.golden import runner as golden_runner
 from support.golden.language import HANDSHAKE, filled
 from support.golden.runner import FOLDER, play, read
 
-from mcp_codegen.testkit.replay import difference
+from mcp_codegen.testkit.peers import difference
 from mcp_generated import REVISIONS
 
 # A folder of more conversations, such as those that wait for a change of the runtime.

@@ -22,7 +22,7 @@ from support.processes import Moment, exit_code_within, moment
 from support.project import TESTS
 from support.systems import PATIENCE
 
-from mcp_codegen.testkit.replay import ANYTHING, TranscriptStep, bytes_of, difference, read_steps
+from mcp_codegen.testkit.peers import ANYTHING, TranscriptStep, bytes_of, difference, read_steps
 from mcp_generated import REVISIONS
 
 FOLDER: Final = TESTS / "core" / "stdio" / "golden"

@@ -11,8 +11,8 @@ from support.project import ROOT
 from support.schemas.drafts import NEWEST
 
 from mcp_codegen.catalog import SchemaCatalog
+from mcp_codegen.importer.importer import as_official
 from mcp_codegen.importer.normalize import normalize
-from mcp_codegen.importer.official import as_official
 from mcp_codegen.importer.typescript import parse
 
 Schema = dict[str, Any]

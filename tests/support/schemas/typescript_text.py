@@ -5,8 +5,8 @@ from __future__ import annotations
 import json
 from typing import Any
 
+from mcp_codegen.importer.importer import as_official
 from mcp_codegen.importer.normalize import normalize
-from mcp_codegen.importer.official import as_official
 from mcp_codegen.importer.typescript import parse
 
 Schema = dict[str, Any]

@@ -18,17 +18,9 @@ from rich.text import Text
 from ...errors import CodegenError, is_list, is_object
 from ...output import plain, plain_json
 from ...servers.contract import server_identity
-from ...servers.hosts.environment import assignments, variables_of
+from ...servers.environment import assignments, variables_of
 from ...servers.probe import ServerTarget, parse_target, probe_json, target_from_config
-from ..options import (
-    DIFFERENT,
-    FILE,
-    ServerCommand,
-    add_credentials,
-    named_server,
-    report_errors,
-    with_access,
-)
+from ..options import DIFFERENT, FILE, ServerCommand, add_credentials, named_server, report_errors, with_access
 from .running import with_env, with_env_file
 
 # The text of a result: what a terminal shows of its content.

@@ -12,7 +12,7 @@ import click
 
 from ...errors import CodegenError
 from ...output import write_new_files
-from ...paths import data_path
+from ...paths import data_path, generator_version
 from ..options import FOLDER, report_errors
 
 # What stands for the name of the project and for that of its package, in the files and in their places.
@@ -67,3 +67,28 @@ def create(name: str, output: Path | None) -> None:
     click.echo(f"  mcp-generated dev {server}")
     click.echo(f"  mcp-generated call {server} add a=1 b=2")
     click.echo(f"  mcp-generated install {server} --host claude-code")
+
+
+# The command `skill`: what an agent has to know to write, check and ship a server.
+
+_SKILL: Final = "mcp-servers"  # The name in its front matter, which is that of its folder.
+
+
+@click.command("skill", short_help="Print a skill for coding agents, or write it into their folder.")
+@click.option("--output", type=FOLDER, metavar="DIR", help=f"Write DIR/{_SKILL}/SKILL.md, which must not exist.")
+@report_errors
+def skill(*, output: Path | None) -> None:
+    """Print the skill `mcp-servers` of this version, or write it to where an agent reads skills.
+
+    \b
+    mcp-generated skill
+    mcp-generated skill --output .claude/skills
+    """
+    text = (data_path("templates") / "skill" / "SKILL.md.in").read_text(encoding="utf-8")
+    text = text.replace("{{ version }}", generator_version())
+    if output is None:
+        click.echo(text, nl=False)
+        return
+    path = output / _SKILL / "SKILL.md"
+    write_new_files({path: text})
+    click.echo(f"written: {path}")

@@ -18,16 +18,22 @@ from rich.text import Text
 from ...errors import CodegenError, JsonObject, is_list, is_object
 from ...output import plain, plain_json
 from ...servers.contract import server_identity
-from ...servers.hosts.catalog import HOSTS, Host, HostEntry, Scope
-from ...servers.hosts.environment import (
-    assignments,
-    declared_requirements,
-    missing_requirements,
-    uv_command,
-    variables_of,
+from ...servers.environment import assignments, declared_requirements, missing_requirements, uv_command, variables_of
+from ...servers.hosts import (
+    HOSTS,
+    Host,
+    HostEntry,
+    HostFile,
+    Scope,
+    default_config_path,
+    hidden,
+    installed_servers,
+    problems,
+    read_config,
+    servers_of,
+    with_server,
+    write_config,
 )
-from ...servers.hosts.files import HostFile, default_config_path, read_config, servers_of, with_server, write_config
-from ...servers.hosts.problems import hidden, installed_servers, problems
 from ...servers.probe import (
     ServerTarget,
     command_of_file,

@@ -10,10 +10,9 @@ from pathlib import Path
 import click
 
 from ...errors import CodegenError
+from ...migrate.names import Goal
 from ...migrate.project import Project
-from ...migrate.report import Edited, lines_of, relative, summary
-from ...migrate.tables import Goal
-from ...migrate.writing import Outcome, compared, refuse_changed, run_tests, write
+from ...migrate.report import Edited, Outcome, compared, lines_of, refuse_changed, relative, run_tests, summary, write
 from ...output import plain
 from ..options import DIFFERENT, report_errors
 

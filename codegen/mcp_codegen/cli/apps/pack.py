@@ -17,18 +17,25 @@ from ...output import plain, refuse_links, staged_file
 from ...servers.bundle import (
     BUILT,
     MANIFESTS,
+    START,
+    SYSTEMS,
+    Form,
     archive,
+    command_form,
     files_of,
     manifest_of,
+    packages_of,
     problems_of,
     project_of,
+    python_form,
     read_bundle,
+    starter,
+    this_system,
+    uv_form,
     variables_read,
 )
 from ...servers.contract import server_identity
-from ...servers.foreign import runs_itself
-from ...servers.forms import START, Form, command_form, python_form, starter, uv_form
-from ...servers.hosts.environment import variables_of
+from ...servers.environment import variables_of
 from ...servers.probe import (
     ServerTarget,
     command_of_file,
@@ -36,10 +43,10 @@ from ...servers.probe import (
     is_python_file,
     probe_json,
     require_python_file,
+    runs_itself,
     split_server,
 )
 from ...servers.registry import read_stored, table_of_npm
-from ...servers.wheels import SYSTEMS, packages_of, this_system
 from ..options import DIFFERENT, FILE, FOLDER, ServerCommand, command_words, report_errors
 from .running import with_env, with_env_file
 

@@ -13,7 +13,7 @@ from ...errors import CodegenError, JsonObject, is_object
 from ...output import plain, refuse_links, write_files
 from ...servers.bundle import files_of, project_of, variables_read
 from ...servers.contract import server_identity
-from ...servers.hosts.environment import variables_of
+from ...servers.environment import variables_of
 from ...servers.probe import is_python_file, probe_json, require_python_file
 from ...servers.registry import (
     Project,

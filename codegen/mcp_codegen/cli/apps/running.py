@@ -19,9 +19,16 @@ from typing import Any, Final, cast
 import click
 
 from ...errors import CodegenError
-from ...servers.foreign import foreign_command
-from ...servers.hosts.environment import variables_of
-from ...servers.probe import entry_of, is_module, is_python_file, launch_command, require_python_file, split_server
+from ...servers.environment import variables_of
+from ...servers.probe import (
+    entry_of,
+    foreign_command,
+    is_module,
+    is_python_file,
+    launch_command,
+    require_python_file,
+    split_server,
+)
 from ...testkit.processes import kill_group, start_group, terminate_group
 from ..options import FILE, FOLDER, report_errors
 

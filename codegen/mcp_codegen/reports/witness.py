@@ -17,7 +17,6 @@ from .changes import DIFF_RULES, DiffChange, Severity, Witness
 if TYPE_CHECKING:
     from jsonschema.protocols import Validator
 
-
 # Values to try for a type: few, simple ones first, and at its bounds and those of the type that it became.
 
 _TEXTS: Final = ("text", "", "a", "1", "https://example.org/", "aGk=")
@@ -140,10 +139,7 @@ METHOD_HEADER: Final = "Mcp-Method"
 NAME_HEADER: Final = "Mcp-Name"
 # What HTTP messages of a revision with a feature are like, and those of a revision without it.
 _HTTP_HEADS: Final[dict[str, tuple[Schema, Schema]]] = {
-    "streamable": (
-        {"properties": {"event": {"const": "message"}}},
-        {"properties": {"event": {"const": "endpoint"}}},
-    ),
+    "streamable": ({"properties": {"event": {"const": "message"}}}, {"properties": {"event": {"const": "endpoint"}}}),
     "version_header": ({"properties": {"headers": {"required": [_VERSION_HEADER]}}}, {}),
     "priming_event": ({}, {"properties": {"data": {"minLength": 1}}}),
     "resource_metadata": (

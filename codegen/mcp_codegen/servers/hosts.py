@@ -1,5 +1,4 @@
-"""The configuration file of a host (`claude_desktop_config.json`): read, checked, and changed by an entry,
-as JSON or YAML."""
+"""The hosts that start servers: the table of them, their configuration files, and what is wrong in one."""
 
 from __future__ import annotations
 
@@ -9,15 +8,166 @@ import re
 import shutil
 import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from difflib import get_close_matches
-from pathlib import Path, PurePath
-from typing import Any, Final
+from pathlib import Path, PurePath, PureWindowsPath
+from typing import Any, Final, Literal, NamedTuple
 
-from ...errors import CodegenError, JsonObject, SchemaError, is_object
-from ...output import back_up, folders_between, read_file, refuse_links, replace_user_file
-from .catalog import Host
+from ..errors import CodegenError, JsonObject, SchemaError, is_list, is_object
+from ..output import back_up, folders_between, read_file, refuse_links, replace_user_file
 
-_FILE: Final = "claude_desktop_config.json"
+Scope = Literal["user", "project"]
+
+
+@dataclass(frozen=True, slots=True)
+class HostEntry:
+    """A server for a host to start by its command, or to connect to by its URL."""
+
+    command: tuple[str, ...] = ()
+    url: str = ""
+    env: Mapping[str, str] = field(default_factory=dict[str, str])
+    headers: Mapping[str, str] = field(default_factory=dict[str, str])
+
+
+class _Places:
+    """The folders in which programs of a platform store their configuration."""
+
+    def __init__(self, platform: str = sys.platform, environment: Mapping[str, str] = os.environ) -> None:
+        self.platform = platform
+        self.environment = environment
+        self.home = Path(environment.get("HOME") or environment.get("USERPROFILE") or Path.home())
+        self.config = Path(environment.get("XDG_CONFIG_HOME") or self.home / ".config")
+        self.windows = Path(environment.get("APPDATA") or self.home / "AppData" / "Roaming")
+
+    @property
+    def applications(self) -> Path:
+        """The folder of programs with a window."""
+        match self.platform:
+            case "darwin":
+                return self.home / "Library" / "Application Support"
+            case "win32":
+                return self.windows
+            case _:
+                return self.config
+
+
+@dataclass(frozen=True, slots=True)
+class Host:
+    """A program that starts servers.
+
+    `config_path` takes a `_Places`. `project_file` is the configuration of one project, relative to its folder, empty
+    if the host has none. `remote_key` is the key of a URL, empty if the configuration cannot name one.
+    """
+
+    name: str
+    title: str
+    config_path: Callable[[_Places], Path]
+    servers_key: str = "mcpServers"
+    project_file: str = ""
+    stdio_type: str = ""
+    remote_key: str = "url"
+    remote_type: str = ""
+    next_step: str = "restart it to see the server"
+
+    def path(self, scope: Scope, folder: Path) -> Path:
+        """Return the path of the configuration. Raises CodegenError if the host has none for a project."""
+        if scope == "user":
+            return self.config_path(_Places())
+        if not self.project_file:
+            raise CodegenError(f"{self.title} has no configuration for one project; use --scope user")
+        return folder / self.project_file
+
+    def entry(self, name: str, server: HostEntry) -> JsonObject:
+        """Return the entry of a server. Raises CodegenError if the host's configuration cannot have a URL."""
+        if server.url and not self.remote_key:
+            raise CodegenError(
+                f"{self.title} takes no URL in its configuration; add the server in its settings, under Connectors"
+            )
+        if self.name == "goose":
+            return _goose_entry(name, server)
+        if server.url:
+            entry: JsonObject = {"type": self.remote_type} if self.remote_type else {}
+            entry[self.remote_key] = server.url
+            return {**entry, "headers": dict(server.headers)} if server.headers else entry
+        entry = {"type": self.stdio_type} if self.stdio_type else {}
+        entry |= {"command": server.command[0], "args": list(server.command[1:])}
+        return {**entry, "env": dict(server.env)} if server.env else entry
+
+
+def _goose_entry(name: str, server: HostEntry) -> JsonObject:
+    common: JsonObject = {"name": name, "description": "", "enabled": True, "timeout": 300}
+    variables: JsonObject = {"envs": dict(server.env), "env_keys": []}
+    if server.url:
+        remote: JsonObject = {"type": "streamable_http", "uri": server.url, "headers": dict(server.headers)}
+        return {**common, **remote, **variables}
+    return {**common, "type": "stdio", "cmd": server.command[0], "args": list(server.command[1:]), **variables}
+
+
+def _claude_code(places: _Places) -> Path:
+    return Path(places.environment.get("CLAUDE_CONFIG_DIR") or places.home) / ".claude.json"
+
+
+def _goose(places: _Places) -> Path:
+    if places.platform == "win32":
+        return places.windows / "Block" / "goose" / "config" / "config.yaml"
+    return places.config / "goose" / "config.yaml"
+
+
+_ALL: Final = (
+    Host(
+        "claude-desktop",
+        "Claude Desktop",
+        lambda places: places.applications / "Claude" / "claude_desktop_config.json",
+        remote_key="",
+    ),
+    Host(
+        "claude-code",
+        "Claude Code",
+        _claude_code,
+        project_file=".mcp.json",
+        stdio_type="stdio",
+        remote_type="http",
+        next_step="start a new session to see the server; /mcp shows its state",
+    ),
+    Host(
+        "cursor",
+        "Cursor",
+        lambda places: places.home / ".cursor" / "mcp.json",
+        project_file=".cursor/mcp.json",
+        stdio_type="stdio",
+        next_step="enable the server in its settings, under MCP",
+    ),
+    Host(
+        "vscode",
+        "VS Code",
+        lambda places: places.applications / "Code" / "User" / "mcp.json",
+        servers_key="servers",
+        project_file=".vscode/mcp.json",
+        stdio_type="stdio",
+        remote_type="http",
+        next_step="start the server with the command MCP: List Servers",
+    ),
+    Host(
+        "gemini",
+        "Gemini CLI",
+        lambda places: places.home / ".gemini" / "settings.json",
+        project_file=".gemini/settings.json",
+        remote_key="httpUrl",
+        next_step="restart it; /mcp shows the state of the server",
+    ),
+    Host("goose", "goose", _goose, servers_key="extensions", next_step="start a new session to see the server"),
+)
+HOSTS: Final[Mapping[str, Host]] = {host.name: host for host in _ALL}
+
+
+def config_path(host: str, platform: str, environment: Mapping[str, str]) -> Path:
+    """Return the path of a host's configuration for a user of this platform."""
+    return HOSTS[host].config_path(_Places(platform, environment))
+
+
+# The configuration file of a host (`claude_desktop_config.json`): read, checked, and changed by an entry, as JSON or
+# YAML.
+
 _SERVERS: Final = "mcpServers"
 _VSCODE_SERVERS: Final = "servers"
 MAX_BYTES: Final = 16 * 1024 * 1024  # Hosts keep the history of conversations in such a file.
@@ -27,15 +177,7 @@ SCRIPTS: Final = frozenset({".py", ".js", ".mjs", ".ts", ".jar", ".sh", ".rb"})
 
 def default_config_path(platform: str = sys.platform, environment: Mapping[str, str] = os.environ) -> Path:
     """Return the path of the desktop app's configuration on this platform."""
-    home = Path(environment.get("HOME") or environment.get("USERPROFILE") or Path.home())
-    match platform:
-        case "darwin":
-            folder = home / "Library" / "Application Support"
-        case "win32":
-            folder = Path(environment.get("APPDATA") or home / "AppData" / "Roaming")
-        case _:
-            folder = Path(environment.get("XDG_CONFIG_HOME") or home / ".config")
-    return folder / "Claude" / _FILE
+    return config_path("claude-desktop", platform, environment)
 
 
 def read_config(path: Path) -> JsonObject:
@@ -324,3 +466,165 @@ def _read(path: Path) -> str:
         return read_file(path, MAX_BYTES).decode("utf-8-sig") if path.exists() else ""
     except (OSError, UnicodeDecodeError) as error:
         raise SchemaError(f"{path}: cannot be read: {error}") from None
+
+
+# The servers in the configurations of the hosts on this machine, and what keeps a host from starting them.
+
+_PLACEHOLDER: Final = re.compile(
+    r"(?:^|[/\\=])(?:absolute[/\\])?path[/\\]to(?:[/\\]|$)|[/\\](?:users|home)[/\\](?:username|user|yourname|you)[/\\]"
+    r"|^<[^<>]+>$|\byour[-_ ][a-z]|^x{3,}$",
+    re.I,
+)
+_VARIABLE: Final = re.compile(r"\$\{[^}]*\}|%[A-Za-z_][A-Za-z0-9_]*%")
+# Files of hosts that replace `${NAME}` by an environment variable. Claude Desktop does not.
+_EXPANDING: Final = frozenset({"mcp.json", ".mcp.json", "settings.json", ".claude.json"})
+_ENDPOINT_OPTIONS: Final = frozenset({"--path", "--endpoint", "--prefix", "--route", "--mount"})
+
+
+def problems(config: JsonObject, text: str = "", file_name: str = "") -> Iterator[str]:
+    """Yield one line for each problem that keeps a host from starting the servers.
+
+    `text` is the text of the file, in which a name may be there twice, and `file_name` tells the host.
+    """
+    if not is_object(config.get("mcpServers", config.get("servers"))):
+        yield "'mcpServers' is missing or not an object"
+    for name in duplicate_names(text) if text else ():
+        yield f"the name {name!r} is there twice in one object; a host reads only the last"
+    for name, entry in servers_of(config).items():
+        if not is_object(entry):
+            yield f"{name}: is not an object"
+            continue
+        yield from (f"{name}: {problem}" for problem in _problems_of(entry, file_name in _EXPANDING))
+
+
+def _problems_of(entry: JsonObject, expands: bool) -> Iterator[str]:
+    words = [problem for place, word in _texts(entry) if (problem := _problem_of_text(place, word, expands))]
+    yield from words
+    if "url" in entry or "httpUrl" in entry:
+        return
+    skipped = {word for _, word in _texts(entry) if _is_unfinished(word)}
+    command, arguments, env, cwd = (entry.get(key) for key in ("command", "args", "env", "cwd"))
+    if not isinstance(command, str) or not command:
+        yield "'command' must be a string" if "command" in entry else "'command' is missing"
+    elif command not in skipped:
+        yield from _problems_of_command(command)
+    if arguments is not None and (not is_list(arguments) or not all(isinstance(word, str) for word in arguments)):
+        yield "'args' must be a list of strings"
+    elif is_list(arguments):
+        yield from _problems_of_arguments([str(word) for word in arguments], skipped)
+    if env is not None and (not is_object(env) or not all(isinstance(value, str) for value in env.values())):
+        yield "'env' must be an object of strings; numbers need quotes"
+    if isinstance(cwd, str) and cwd not in skipped and not Path(cwd).is_dir():
+        yield f"'cwd' is the folder {cwd!r}, which does not exist"
+
+
+def _texts(entry: JsonObject) -> Iterator[tuple[str, str]]:
+    """Yield the texts of an entry with their places."""
+    for key, value in entry.items():
+        values = value.items() if is_object(value) else enumerate(value) if is_list(value) else [(None, value)]
+        for name, text in values:
+            if isinstance(text, str):
+                yield f"{key}.{name}" if isinstance(name, str) else key, text
+
+
+def _is_unfinished(word: str) -> bool:
+    return _PLACEHOLDER.search(word) is not None or _VARIABLE.search(word) is not None
+
+
+def _problem_of_text(place: str, word: str, expands: bool) -> str:
+    if _PLACEHOLDER.search(word):
+        hidden = place.startswith(("env.", "headers."))
+        return f"{place!r} has a placeholder{'' if hidden else f', {word!r}'}; write the real value"
+    variable = _VARIABLE.search(word)
+    if variable is not None and not expands:
+        return f"{place!r} has the variable {variable[0]}, which the host does not expand; write its value"
+    return ""
+
+
+def _problems_of_command(command: str) -> Iterator[str]:
+    if not is_path(command):
+        missing = shutil.which(command) is None
+        yield f"'command' {command!r} is {'not found' if missing else 'not an absolute path; a host may not find it'}"
+    elif not PurePath(command).is_absolute():
+        yield f"'command' {command!r} is a relative path"
+    elif shutil.which(command) is None:
+        yield f"'command' {command!r} does not exist or is not executable"
+
+
+def _problems_of_arguments(words: list[str], skipped: set[str]) -> Iterator[str]:
+    for before, word in zip(["", *words], words, strict=False):
+        if word not in skipped and before not in _ENDPOINT_OPTIONS and (problem := _problem_of_argument(word)):
+            yield problem
+
+
+def _problem_of_argument(word: str) -> str:
+    option, sign, value = word.partition("=")
+    if sign and option.startswith("-") and option not in _ENDPOINT_OPTIONS:
+        word = value
+    path = PurePath(word)
+    looks_like_path = word.startswith(("./", "../", "~")) or path.suffix in SCRIPTS
+    if "://" in word or word.startswith("-"):
+        return ""
+    if looks_like_path and not path.is_absolute() and not PureWindowsPath(word).is_absolute():
+        return f"'args' has the relative path {word!r}"
+    if path.is_absolute() and not Path(word).exists():
+        if path.suffix in SCRIPTS:
+            return f"'args' has the path {word!r}, which does not exist"
+        if not path.suffix and len(path.parts) > 2:
+            return f"'args' has the folder {word!r}, which does not exist"
+    return ""
+
+
+def hidden(entry: Mapping[str, object]) -> JsonObject:
+    """Return an entry without the values of its variables and headers, which are often secrets."""
+    secret = ("env", "envs", "headers")
+    masked = {key: dict.fromkeys(values, "…") for key in secret if is_object(values := entry.get(key))}
+    return {**entry, **masked}
+
+
+# The servers in the configurations of the hosts on this machine.
+
+
+class InstalledServer(NamedTuple):
+    """A server of a host: its name, the words of its command or its URL, and the file that it is in.
+
+    `problem` is set instead if the file cannot be read.
+    """
+
+    host: str
+    path: Path
+    name: str = ""
+    words: tuple[str, ...] = ()
+    variables: tuple[str, ...] = ()
+    problem: str = ""
+
+
+def installed_servers(folder: Path, hosts: tuple[str, ...] = ()) -> Iterator[InstalledServer]:
+    """Yield the servers of these hosts, all by default, for the user and for the project in a folder."""
+    scopes: tuple[Scope, ...] = ("user", "project")
+    for host in HOSTS.values():
+        if hosts and host.name not in hosts:
+            continue
+        for scope in scopes:
+            if scope == "project" and not host.project_file:
+                continue
+            path = host.path(scope, folder)
+            if not path.is_file():
+                continue
+            try:
+                servers = HostFile(host, path).servers
+            except CodegenError as error:
+                yield InstalledServer(host.name, path, problem=str(error))
+                continue
+            for name, entry in servers.items():
+                yield _server(host.name, path, name, entry if is_object(entry) else {})
+
+
+def _server(host: str, path: Path, name: str, entry: JsonObject) -> InstalledServer:
+    url = next((entry[key] for key in ("url", "httpUrl", "uri", "serverUrl") if isinstance(entry.get(key), str)), None)
+    arguments = entry.get("args")
+    command = [entry.get("command", entry.get("cmd", "")), *(arguments if is_list(arguments) else [])]
+    words = [url] if url is not None else command
+    variables = entry.get("env", entry.get("envs"))
+    names = tuple(variables) if is_object(variables) else ()
+    return InstalledServer(host, path, name, tuple(str(word) for word in words if word), names)

@@ -11,8 +11,8 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import Any, Final
 
-from ...errors import CodegenError
-from ..probe import split_server
+from ..errors import CodegenError
+from .probe import split_server
 
 _LINE: Final = re.compile(r"(?:export\s+)?([A-Za-z_][A-Za-z0-9_.-]*)\s*=\s*(.*)")
 _ESCAPES: Final = {"n": "\n", "r": "\r", "t": "\t"}

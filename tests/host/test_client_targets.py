@@ -26,6 +26,7 @@ from mcp_generated import (
     LocalError,
     MultiClient,
     SyncClient,
+    connect,
 )
 from mcp_generated.v2025_03_26 import Server as OldServer
 from mcp_products.versions.adapters import server_candidates
@@ -303,6 +304,23 @@ async def test_a_configuration_says_why_a_server_is_left_out(server: Path) -> No
             await client.call_tool("gone_x")
         with pytest.raises(LocalError, match=r"has several; write \.generated\.clients\[name\]\.server"):
             assert client.server
+
+
+async def test_a_client_of_several_servers_takes_clients_as_they_are_made() -> None:
+    heard: list[Any] = []
+    app = App("app")
+
+    @app.tool
+    async def say(ctx: Context) -> str:
+        await ctx.info("said")
+        return "done"
+
+    clients = {"made": Client(app, on_log=heard.append, log_level="info"), "connected": connect(app)}
+    async with MultiClient(clients) as several:
+        assert [tool.name for tool in await several.list_tools()] == ["made_say", "connected_say"]
+        result = await several.call_tool("made_say")
+        assert result.structured_content == {"result": "done"}
+    assert [message.data for message in heard] == ["said"]
 
 
 def test_a_client_of_several_servers_names_what_is_misspelt() -> None:

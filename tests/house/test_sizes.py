@@ -64,6 +64,7 @@ METRICS = "products/mcp_products/metrics"
 PROVIDERS = "products/mcp_products/auth/providers"
 # gateway_check has one: it grows with what may be wrong in a file, and no server uses it.
 GATEWAY_CHECK = "products/mcp_products/relay/gateway_check"
+# Methods of vendors through proxies and gateways took a file and 180 lines of products.
 OWN_ROWS = (GATEWAY_CHECK, METRICS, PROVIDERS, CODE_MODE, LINT, CARDS, MIGRATE, COMPAT, TENANTS, VIEWS)
 MAX_FILES = {
     GATEWAY_CHECK: 2,
@@ -72,7 +73,7 @@ MAX_FILES = {
     VIEWS: 3,
     CODE_MODE: 7,
     "runtime": 94,
-    "products": 279,
+    "products": 280,
     LINT: 20,
     CARDS: 4,
     COMPAT: 41,
@@ -87,7 +88,7 @@ MAX_CODE_LINES = {
     VIEWS: 100,
     CODE_MODE: 600,
     "runtime": 12_000,
-    "products": 37_924,
+    "products": 38_104,
     LINT: 2_550,
     CARDS: 300,
     COMPAT: 5_455,

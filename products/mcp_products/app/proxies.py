@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Self, TypeVar, Unpack, cast
 from mcp_runtime._lazy import load
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Callable, Mapping, Sequence
 
     from mcp_products.relay.upstream.target import ProxyTarget
     from mcp_runtime.session.interfaces import RevisionChoice
@@ -52,6 +52,7 @@ class Proxies:
         max_bytes: int | None = None,
         connections: int | None = None,
         session_connections: int | None = None,
+        methods: Sequence[str] = (),
         **settings: Unpack[NamedKeywords],
     ) -> Self:
         """Create an app in front of another server, of any protocol version. It connects when a client needs it.
@@ -76,6 +77,7 @@ class Proxies:
             session_connections: Connections of all sessions of clients, of which one client, a user or else an address,
                 has at most half of those that others leave. Default None: 256 to a command or for a Client, which may
                 start a process each time, and 10,000 to a URL or an app.
+            methods: Methods that the protocol does not have, such as "acme/search", which pass in both directions.
             settings: The other keywords of `App`.
 
         Raises LocalError for a wrong target and without the extra `proxy`, and TypeError for an unknown keyword.
@@ -86,5 +88,5 @@ class Proxies:
         app = make(name, **settings)
         given = {key: value for key, value in options.items() if value is not None}
         limits = proxies.ConnectionLimits(connections, session_connections)
-        proxies.add_target(app, target, revisions, given, limits)
+        proxies.add_target(app, target, revisions, given, limits, methods)
         return app  # type: ignore[no-any-return]

@@ -193,6 +193,13 @@ class FunctionClient(BaseClient):
 
     functions: ClassVar[Functions]
 
+    @property
+    def given(self) -> list[str]:
+        """The keywords of `Client` with which its user handles messages of the server."""
+        names = [field.name for field in dataclasses.fields(Functions)]
+        given = [name for name in names if getattr(self.functions, name) not in (None, ())]
+        return given if self._file_roots is None else [*given, "roots"]
+
     async def __aenter__(self) -> Self:
         if is_trio_task():
             return await super().__aenter__()  # It calls this method again, in an event loop of asyncio.

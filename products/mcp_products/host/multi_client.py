@@ -33,7 +33,7 @@ from mcp_runtime.usage.keywords import NamesOfAttributes, checked
 from mcp_runtime.usage.rules import COUNT, FUNCTION, MAPPING, Rule
 
 from .lists import MAX_ITEMS
-from .targets import PYTHONS, ClientTarget, client_of
+from .targets import PYTHONS, ClientTarget, MadeClient, client_of, generated_of
 
 _log: Final = logging.getLogger("mcp_runtime.host.multi_client")
 
@@ -67,7 +67,7 @@ class BaseMultiClient(NamesOfAttributes, Generic[ClientT]):
     @checked(MultiClientSettings, rules=_RULES, example='MultiClient({"name": "http://host:port/mcp"})')
     def __init__(
         self,
-        servers: Mapping[str, ClientTarget | ClientT],
+        servers: Mapping[str, ClientTarget | ClientT | MadeClient],
         *,
         on_close: OnServerClose | None = None,
         on_error: OnServerError | None = None,
@@ -76,7 +76,7 @@ class BaseMultiClient(NamesOfAttributes, Generic[ClientT]):
         """Create a client of several servers.
 
         Args:
-            servers: By name: clients that are not connected, or targets as `Client` takes them.
+            servers: By name: targets as `Client` takes them, or clients that are not connected.
             on_close: A function, or an `async def`, of the name of a server whose connection has ended: with None if
                 this client has closed it, else with the error.
             on_error: A function, or an `async def`, of the name of a server and of an error that no call raises: of a
@@ -97,7 +97,7 @@ class BaseMultiClient(NamesOfAttributes, Generic[ClientT]):
                     else client_of(self.client_class, target, revisions, {**keywords})
                 ),
             )
-            for name, target in servers.items()
+            for name, target in ((name, generated_of(target)) for name, target in servers.items())
         }
         self.errors: dict[str, Exception] = {}
         for name, client in self.clients.items():

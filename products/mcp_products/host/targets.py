@@ -9,7 +9,7 @@ from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import replace
 from importlib import import_module
 from pathlib import Path
-from typing import Any, Final, Literal, Protocol, TypeAlias, cast, runtime_checkable
+from typing import Any, ClassVar, Final, Literal, Protocol, TypeAlias, cast, runtime_checkable
 
 from mcp_runtime._lazy import load
 from mcp_runtime.bindings.client import BaseClient, connect
@@ -88,6 +88,18 @@ def is_configuration(target: object) -> bool:
 def _suffix(target: str | os.PathLike[str]) -> str:
     text = os.fspath(target)
     return "" if "://" in text else Path(text).suffix.lower()
+
+
+class MadeClient(Protocol):
+    """A `Client`, by what makes it one."""
+
+    generated_class: ClassVar[type[BaseClient]]
+    generated: Any
+
+
+def generated_of(target: object) -> Any:
+    """Return the generated client of a `Client`; anything else as it is."""
+    return cast("Any", target).generated if hasattr(type(target), "generated_class") else target
 
 
 def client_of(

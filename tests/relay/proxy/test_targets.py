@@ -12,6 +12,7 @@ from support.clients import connect
 from support.http.sockets import listening
 from support.installation.extras import optional
 
+import mcp_generated
 from mcp_generated import App, LocalError
 from mcp_generated.v2024_11_05 import Server as OldServer
 from mcp_generated.v2024_11_05 import types as old
@@ -113,9 +114,28 @@ async def test_urls_servers_and_clients_are_targets() -> None:
         async with connect(url) as client:
             assert await where(App.proxy(client)) == "inner"
             assert (await client.call_tool("where")).content[0].text == "inner"
+        for made in (mcp_generated.Client(url), mcp_generated.connect(url)):
+            assert await where(App.proxy(made)) == "inner"
+            async with made:
+                assert await where(App.proxy(made)) == "inner"
     assert await where(App.proxy(Old(name="old", version="1"))) == "old"
     assert await where(compat.create_proxy(inner_app())) == "inner"
     assert await where(compat.create_proxy(compat.create_proxy(inner_app()), name="outer")) == "inner"
+
+
+@pytest.mark.parametrize("keyword", ["elicitation", "sampling", "on_log", "on_change", "on_message"])
+async def test_a_client_with_functions_has_to_be_connected_before(keyword: str) -> None:
+    settings: dict[str, Any] = {keyword: lambda params: None}
+    client = mcp_generated.Client(inner_app(), **settings)
+    with pytest.raises(LocalError, match=f"handles {keyword}, which a proxy passes to its own clients"):
+        App.proxy(client)
+    async with client:
+        assert await where(App.proxy(client)) == "inner"
+
+
+async def test_a_client_with_roots_has_to_be_connected_before() -> None:
+    with pytest.raises(LocalError, match="handles roots"):
+        App.proxy(mcp_generated.Client(inner_app(), roots=["."]))
 
 
 async def test_pages_of_the_target_are_passed_as_they_are() -> None:

@@ -19,6 +19,7 @@ from mcp_runtime.errors import AuthorizationError, LocalError
 
 from ..proxy.changes import ChangeTeller
 from ..proxy.connections import TargetConnections
+from ..proxy.own_methods import PassedMethods, Send
 from ..proxy.sharing import ConnectionRules
 from ..upstream.places import SessionPlaces
 from ..upstream.target import ClientConnector
@@ -92,7 +93,8 @@ class Gateway:
         Raises LocalError for settings that cannot work, and TypeError for an unknown keyword.
         """
         self._source = source
-        self._settings = read_settings(source)
+        self._package = package
+        self._settings = read_settings(source, package)
         table = self._settings.auth
         self.auth: Any = None if table is None else load(_USERS).resource_server_of(table)
         """What `[auth]` of the file says: the `auth=` of `run`, and of `app.asgi` in a program. None without it."""
@@ -103,6 +105,8 @@ class Gateway:
         self.app: Any = import_module(package).App(self._settings.name, **settings)
         """The app, for routes and middleware of its own."""
         self._provider.upstreams = self._upstreams(self._settings)
+        self._methods = PassedMethods(self.app.registry)
+        self._methods.replace(_senders(self._provider.upstreams))
         self.app.add_provider(self._provider)
         if self._settings.code_mode:
             self.app.add_transform(load(_CODE_MODE).CodeMode())
@@ -126,7 +130,7 @@ class Gateway:
             except ModuleNotFoundError as error:
                 raise LocalError(f"exchange needs {error.name}: pip install 'mcp-generated[auth,http]'") from None
             exchange = TokenExchange(entry_text(settings.entry["url"], "url"), settings.exchange.with_variables())
-        rules = ConnectionRules(settings.connections, settings.share, settings.idle)
+        rules = ConnectionRules(settings.connections, settings.share, settings.idle, settings.methods)
         places = SessionPlaces(settings.session_connections, repr(name), "session_connections")
         users = UserConnections(name, make, exchange)
         upstream = GatedUpstream(name, settings, users, revision, self._audit, lock)
@@ -206,8 +210,9 @@ class Gateway:
         Clients are notified that the lists may have changed. Raises LocalError for settings that cannot work; nothing
         changes then. The name, the routes and the audit log stay as they are.
         """
-        settings = read_settings(self._source)
+        settings = read_settings(self._source, self._package)
         upstreams = self._upstreams(settings)
+        self._methods.replace(_senders(upstreams))
         ended = [item for item in self._provider.upstreams.values() if item not in upstreams.values()]
         self._provider.upstreams = upstreams
         self._settings = settings
@@ -228,7 +233,7 @@ class Gateway:
 
         Raises LocalError if the settings name no lock, and MCPError if a server cannot be reached.
         """
-        settings = read_settings(source)
+        settings = read_settings(source, package)
         if settings.lock is None:
             raise LocalError('the settings have no lock: write lock = "tools.lock.json" into [gateway]')
         client_class, servers = import_module(package).App.client_class(), dict[str, dict[str, list[Any]]]()
@@ -317,6 +322,11 @@ async def _definitions(client: Any, kind: str, settings: UpstreamSettings) -> li
         return []
     items = [item async for item in getattr(client, f"iter_{kind}")()]
     return [item for item in items if settings.allows(item.name)] if kind == "tools" else items
+
+
+def _senders(upstreams: Mapping[str, GatedUpstream]) -> dict[str, Send]:
+    """Return what sends the methods of vendors on, by method."""
+    return {method: upstream.use_method for upstream in upstreams.values() for method in upstream.settings.methods}
 
 
 def _points(values: Mapping[str, float]) -> dict[Any, Any]:

@@ -17,7 +17,9 @@ from mcp_runtime.errors import LocalError
 from mcp_runtime.http.authentication import check_scopes
 from mcp_runtime.protocol.models import is_list, is_object
 from mcp_runtime.usage.keywords import nearest
+from mcp_runtime.usage.rules import are_texts
 
+from ..proxy.own_methods import check_methods
 from ..upstream.places import HTTP_CONNECTIONS, PROCESSES
 from ..upstream.pool import MAX_CONNECTIONS
 from .breaker import BreakerSettings
@@ -27,7 +29,7 @@ _LISTS: Final = ("allow", "deny")
 _NUMBERS: Final = ("rate", "timeout", "list_timeout", "idle")
 _COUNTS: Final = ("connections", "session_connections", "list_items")
 _FLAGS: Final = ("cache", "resources", "prompts", "share")
-_KEYS: Final = ("prefix", "tools", "exchange", "scopes", "breaker")
+_KEYS: Final = ("prefix", "tools", "exchange", "scopes", "breaker", "methods")
 _UPSTREAM: Final = (*_TARGET, *_LISTS, *_NUMBERS, *_COUNTS, *_FLAGS, *_KEYS)
 _BREAKER: Final = ("failures", "delay")
 _EXCHANGE: Final = ("token_endpoint", "client_id", "client_secret", "audience", "scope")
@@ -104,6 +106,7 @@ class UpstreamSettings:
     idle: float | None
     limits: ListLimits
     breaker: BreakerSettings | None
+    methods: tuple[str, ...]
 
     def __init__(self, name: str, table: Mapping[str, Any]) -> None:
         self.entry = {key: table[key] for key in _TARGET if key in table}
@@ -126,13 +129,15 @@ class UpstreamSettings:
         self.scopes = tuple(table.get("scopes", ()))
         self.exchange = ExchangeSettings(table["exchange"]) if "exchange" in table else None
         self.tools = {tool: ToolChange(change) for tool, change in table.get("tools", {}).items()}
+        self.methods = tuple(table.get("methods", ()))
         breaker = table.get("breaker", True)
         self.breaker = None if breaker is False else BreakerSettings(**(breaker if is_object(breaker) else {}))
 
     @property
     def target(self) -> tuple[object, ...]:
         """How the server is reached, as whom, and with which connections."""
-        return self.entry, self.exchange, self.connections, self.session_connections, self.share, self.idle
+        places = self.connections, self.session_connections, self.share, self.idle
+        return self.entry, self.exchange, *places, self.methods
 
     def shows(self, kind: str) -> bool:
         """Return True if clients may use a kind: "tools", "prompts", "resources" or "resource_templates"."""
@@ -196,8 +201,10 @@ class GatewaySettings:
         self.upstreams = dict(upstreams)
 
 
-def read_settings(source: str | os.PathLike[str] | Mapping[str, Any]) -> GatewaySettings:
-    """Return the settings of a TOML file, or of a dict with the same tables.
+def read_settings(
+    source: str | os.PathLike[str] | Mapping[str, Any], package: str = "mcp_generated"
+) -> GatewaySettings:
+    """Return the settings of a TOML file, or of a dict with the same tables, for a generated package.
 
     Raises LocalError for a file that cannot be read, for an unknown key, with the key to write instead, and for a value
     that cannot work.
@@ -228,6 +235,7 @@ def read_settings(source: str | os.PathLike[str] | Mapping[str, Any]) -> Gateway
         raise LocalError(f'{where} has no upstreams: write [upstreams.NAME] with command = "…" or url = "…"')
     upstreams = {name: _upstream(where, name, table) for name, table in tables.items()}
     _check_prefixes(where, {name: item.prefix for name, item in upstreams.items()})
+    _check_names(where, {name: item.methods for name, item in upstreams.items()}, package)
     settings = GatewaySettings(gateway, upstreams, folder)
     settings.auth = _table(where, "auth", content["auth"]) if "auth" in content else None
     return settings
@@ -243,6 +251,7 @@ def _upstream(where: str, name: str, table: Any) -> UpstreamSettings:
         if not isinstance(value, list) or not all(isinstance(item, str) for item in value):  # pyright: ignore
             raise LocalError(f'{where}: {place} {key} is a list of patterns: write {key} = ["read_*"]')
     _check_scopes(where, place, table)
+    _check_methods(where, place, table)
     _check_numbers(where, place, table, _NUMBERS)
     _check_counts(where, place, table, _COUNTS)
     _check_flags(where, place, table, _FLAGS)
@@ -282,6 +291,11 @@ def _check_scopes(where: str, place: str, table: Mapping[str, Any]) -> None:
         raise LocalError(f"{where}: {place} {error}") from None
 
 
+def _check_methods(where: str, place: str, table: Mapping[str, Any]) -> None:
+    if not are_texts(table.get("methods", [])):
+        raise LocalError(f'{where}: {place} methods is a list of methods of vendors: write methods = ["acme/search"]')
+
+
 def _check_exchange(where: str, place: str, table: Mapping[str, Any]) -> None:
     exchange = _table(where, f"{place[1:-1]}.exchange", table["exchange"])
     _check_keys(where, f"{place[:-1]}.exchange]", exchange, _EXCHANGE)
@@ -309,6 +323,21 @@ def _check_prefixes(where: str, prefixes: Mapping[str, str]) -> None:
                 raise LocalError(
                     f"{where}: tools of {name!r} could have the names of those of {other!r}: write another prefix in "
                     f"[upstreams.{name}]"
+                )
+
+
+def _check_names(where: str, methods: Mapping[str, Sequence[str]], package: str) -> None:
+    """Refuse methods of the protocol, and one of two servers: its name does not say which of them is meant."""
+    owners: dict[str, str] = {}
+    for name, own in methods.items():
+        try:
+            check_methods(own, package)
+        except LocalError as error:
+            raise LocalError(f"{where}: [upstreams.{name}] {error}") from None
+        for method in own:
+            if (owner := owners.setdefault(method, name)) != name:
+                raise LocalError(
+                    f"{where}: [upstreams.{name}] methods has {method!r}, as {owner!r} has: leave it out of one of them"
                 )
 
 

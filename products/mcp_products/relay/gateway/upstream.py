@@ -19,7 +19,7 @@ from mcp_runtime.aio import clock as clocks
 from mcp_runtime.aio.rates import RateLimit
 from mcp_runtime.errors import ConnectionClosedError, JSONRPCError
 from mcp_runtime.protocol.jsonrpc import INTERNAL_ERROR, INVALID_PARAMS, INVALID_REQUEST, serialize
-from mcp_runtime.protocol.revision import Revision
+from mcp_runtime.protocol.revision import Revision, Sent
 from mcp_runtime.protocol.uris import find_uri
 from mcp_runtime.server.context import ServerContext, share_key
 from mcp_runtime.server.limits import ClientRate
@@ -390,15 +390,18 @@ class GatedUpstream(TargetProvider):
         A name is passed to the server only as the server lists it. A URI need not be in a list, except with a lock.
         Raises JSONRPCError if the server cannot be asked, and for a user without the scopes that it needs.
         """
-        try:
-            ctx.require_scopes(*self.settings.scopes_of(id if kind == "tool" else None))
-        except JSONRPCError as error:
-            raise _RefusedError(error.message, error.data, error.code) from None
+        self._require_scopes(ctx, id if kind == "tool" else None)
         if kind == "task" or not self.settings.shows(_LISTS[kind]) or (kind == "tool" and not self.settings.allows(id)):
             return False
         if self.lock is not None:
             return await self._is_locked_now(ctx, kind, id)
         return kind in _LOCATED or await self.lists(ctx, kind, id)
+
+    def _require_scopes(self, ctx: ServerContext, tool: str | None) -> None:
+        try:
+            ctx.require_scopes(*self.settings.scopes_of(tool))
+        except JSONRPCError as error:
+            raise _RefusedError(error.message, error.data, error.code) from None
 
     async def lists(self, ctx: ServerContext, kind: ThingKind, id: str) -> bool:
         """Return True if the server lists a name or a URI, or a template that matches the URI.
@@ -532,6 +535,21 @@ class GatedUpstream(TargetProvider):
 
         return await self._noted("completion", id, ctx, complete)
 
+    async def use_method(
+        self, ctx: ServerContext, method: str, kind: type[Sent], params: dict[str, Any]
+    ) -> dict[str, Any]:
+        """Return the result of a method that the protocol does not have. Raises JSONRPCError."""
+
+        async def send() -> dict[str, Any]:
+            self._require_scopes(ctx, None)
+            result: dict[str, Any] = await self._once_connected(
+                ctx, lambda seconds: self.send_own(ctx, method, kind, params, seconds)
+            )
+            return result
+
+        result: dict[str, Any] = await self._noted("method", method, ctx, send)
+        return result
+
     async def watch(self, ctx: ServerContext, uri: str, shown: str) -> None:
         """Let a client know when a resource changes. Raises JSONRPCError if clients may not use it."""
 
@@ -562,18 +580,21 @@ class GatedUpstream(TargetProvider):
                 raise self._late(self.limits.seconds) from None
 
     async def _timed(self, name: str, ctx: ServerContext, params: Any) -> Any:
-        """Return the result of a request, which is sent once.
+        return await self._once_connected(ctx, lambda seconds: self.forward(name, ctx, params, seconds))
+
+    async def _once_connected(self, ctx: ServerContext, send: Callable[[float | None], Awaitable[Any]]) -> Any:
+        """Return the result of a request, which is sent once; `send` gets the seconds that it may take.
 
         Raises JSONRPCError after the time of the settings, without that to start.
         """
         try:
             with self._noting_failure(ctx, _REQUESTS):
                 try:
-                    return await self.forward(name, ctx, params, self.settings.timeout)
+                    return await send(self.settings.timeout)
                 except NoAnswerError as error:
                     if error.was_open or not self._may_repeat(ctx, error):
                         raise  # It may have run.
-                return await self.forward(name, ctx, params, self.settings.timeout)
+                return await send(self.settings.timeout)
         except TimeoutError:
             assert self.settings.timeout is not None, "only a time that was set has passed"
             raise self._late(self.settings.timeout) from None

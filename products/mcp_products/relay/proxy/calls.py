@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Callable, Hashable, Mapping
+from collections.abc import Callable, Collection, Hashable, Mapping
 from typing import Any, Final
 
 from mcp_runtime.aio.fan_out import FanOut
@@ -19,7 +19,7 @@ from ..upstream.connection import Call, UpstreamConnection
 from ..upstream.raw import FROM_SERVER
 from ..upstream.suspended import SuspendedCall, SuspendedCalls
 from .changes import ChangeTeller
-from .client_side import notify_change, send_input_request, send_log, session_context
+from .client_side import notify_change, send_input_request, send_log, send_own, session_context
 
 _log: Final = logging.getLogger("mcp_runtime.relay.proxy.calls")
 
@@ -141,7 +141,12 @@ class ProxyDownstream:
     """
 
     def __init__(
-        self, name: str, revision: Revision, teller: ChangeTeller, dispatcher: ServerDispatcher | None = None
+        self,
+        name: str,
+        revision: Revision,
+        teller: ChangeTeller,
+        dispatcher: ServerDispatcher | None,
+        own_methods: Collection[str],
     ) -> None:
         """Create the downstream of a connection.
 
@@ -150,9 +155,11 @@ class ProxyDownstream:
             revision: The protocol version of the app.
             teller: Tells the clients of the connection what has changed.
             dispatcher: That of the session; None for a connection of requests without one.
+            own_methods: The methods that pass though the protocol does not have them.
         """
         self.watched: Callable[[str], list[str]] = lambda uri: []
         """Returns the URIs that clients have for a resource of the target that has changed."""
+        self._own_methods = own_methods
         self._name = name
         self._teller = teller
         self._dispatcher = dispatcher
@@ -171,6 +178,8 @@ class ProxyDownstream:
             self._teller.list_changed(_LISTS[name])
         elif dispatcher is not None and name == "on_elicitation_complete":
             await notify_change(dispatcher, name, params)
+        elif method in self._own_methods and (ctx := self._context(connection)) is not None:
+            await send_own(ctx, method, params)
 
     async def changed(self, uri: str) -> None:
         """Notify clients that have subscribed to a resource of the target that it has changed."""
@@ -178,11 +187,14 @@ class ProxyDownstream:
             await self._teller.resource_updated(outside)
 
     async def _log(self, connection: UpstreamConnection, method: str, params: dict[str, Any]) -> None:
+        if self._log_row is not None and (ctx := self._context(connection)) is not None:
+            await send_log(ctx, self._log_row, connection.translation.params(FROM_SERVER, method, params))
+
+    def _context(self, connection: UpstreamConnection) -> ServerContext | None:
+        """Return the context of the client that a message of the target is for, which names no request."""
         is_stateless = connection.translation.up_is_stateless
         call = connection.last_holder if is_stateless and self._dispatcher is None else connection.last_call
-        ctx = call.ctx if isinstance(call, ForwardedCall) else self._session_context()
-        if ctx is not None and self._log_row is not None:
-            await send_log(ctx, self._log_row, connection.translation.params(FROM_SERVER, method, params))
+        return call.ctx if isinstance(call, ForwardedCall) else self._session_context()
 
     def _session_context(self) -> ServerContext | None:
         return None if self._dispatcher is None else session_context(self._dispatcher)

@@ -16,7 +16,7 @@ from mcp_runtime.errors import JSONRPCError, MCPError, RemoteJSONRPCError
 from mcp_runtime.protocol.connection import NotificationReceived
 from mcp_runtime.protocol.jsonrpc import INTERNAL_ERROR
 from mcp_runtime.protocol.models import is_object
-from mcp_runtime.protocol.revision import LOG_LEVEL, InputRequest, Notification
+from mcp_runtime.protocol.revision import LOG_LEVEL, InputRequest, Notification, own_row
 from mcp_runtime.server.context import ServerContext
 from mcp_runtime.server.service import ServerDispatcher
 from mcp_runtime.session.interfaces import channel_of_connection
@@ -75,6 +75,14 @@ async def send_log(ctx: ServerContext, row: Notification, params: dict[str, Any]
         await send_notification(ctx, row, params)
     except MCPError as error:
         _log.debug("%r was not sent to a client: %s", row.method, error)
+
+
+async def send_own(ctx: ServerContext, method: str, params: dict[str, Any]) -> None:
+    """Send a notification of the target that the protocol does not have to the client."""
+    try:
+        await send_notification(ctx, own_row(ctx.revision, method, Notification), params)
+    except MCPError as error:
+        _log.debug("%r was not sent to a client: %s", method, error)
 
 
 # ---- the session of a client -----------------------------------------------------------------------------------------

@@ -54,7 +54,9 @@ class ProxySession:
         teller.on_list = connections.teller.on_list
         if has_client:
             teller.add(state)
-        downstream = ProxyDownstream(connections.name, connections.revision, teller, dispatcher)
+        downstream = ProxyDownstream(
+            connections.name, connections.revision, teller, dispatcher, connections.own_methods
+        )
         details = connections.details(ctx)
         self.downstream = downstream
         self.subscribing = 0
@@ -146,6 +148,7 @@ class TargetConnections:
         self.connected = None if connector.connected is None else ConnectedTarget(connector.connected, name)
         self.target_is_stateless: bool | None = None if self.connected is None else True
         """Whether the target keeps no calls while it waits for clients; None before it was first connected to."""
+        self.own_methods = rules.own_methods
         self._target_logs = False
         self._fan_out = FanOut()
         self._idle_seconds = rules.idle
@@ -155,7 +158,7 @@ class TargetConnections:
         for pool in (self._pool, self._session_pool):
             pool.end_waiting.append(self.suspended.end_oldest)
         self.sharing = SessionSharing(rules.share, self._close_later)
-        self._borrowed = ProxyDownstream(name, revision, teller)
+        self._borrowed = ProxyDownstream(name, revision, teller, None, rules.own_methods)
         self.input_rows = self._borrowed.input_rows
         self._of_sessions: WeakKeyDictionary[ConnectionState, ProxySession] = WeakKeyDictionary()
         self._ending: set[asyncio.Task[Any]] = set()
@@ -247,6 +250,8 @@ class TargetConnections:
         These name no request, so that such a request has the connection for itself. A session has a level from its
         beginning: with `share = true` its client gets log messages only if it has set one.
         """
+        if self.own_methods:
+            return True  # What the target sends by them names no request either.
         if ctx.connection_state.session_id is None:
             return LOG_LEVEL in ctx.meta
         may_log = self._target_logs and self.sharing.share is None

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping, Sequence
+from collections.abc import AsyncGenerator, Awaitable, Callable, Collection, Mapping, Sequence
 from contextlib import asynccontextmanager
 from functools import partial
 from typing import Any, Final, NamedTuple
@@ -13,6 +13,7 @@ from mcp_products.app.administration import Administration
 from mcp_products.app.components.uris import strip_prefix
 from mcp_products.app.providers.provider import Provider
 from mcp_products.host.lists import ListedPages, ListLimits
+from mcp_products.host.targets import generated_of
 from mcp_runtime.bindings.client import BaseClient
 from mcp_runtime.bindings.server import BaseServer, Servable
 from mcp_runtime.endpoint.checks import filter_of
@@ -21,10 +22,10 @@ from mcp_runtime.protocol.jsonrpc import INTERNAL_ERROR
 from mcp_runtime.protocol.lifecycle import merge
 from mcp_runtime.protocol.model_methods import implementation_of
 from mcp_runtime.protocol.models import is_list, is_object
-from mcp_runtime.protocol.revision import META, Request, Revision
+from mcp_runtime.protocol.revision import META, Request, Revision, Sent
 from mcp_runtime.server.context import ServerContext
 from mcp_runtime.session.interfaces import RevisionChoice
-from mcp_runtime.usage.rules import COUNT, check_values
+from mcp_runtime.usage.rules import COUNT, are_texts, check_values
 
 from ..upstream.opening import NoAnswerError, OpenUpstream, chosen_revisions
 from ..upstream.places import SessionPlaces
@@ -34,6 +35,7 @@ from ..upstream.translation import LossCounter, Translation
 from .calls import ForwardedCall, ProxiedCall, run_round, suspended_call
 from .changes import ChangeTeller
 from .connections import TargetConnections, is_sessionless
+from .own_methods import PassedMethods, check_methods
 from .sharing import ConnectionRules
 from .wrong_parts import without_wrong_parts
 
@@ -104,6 +106,20 @@ class TargetProvider(Provider):
             suspended.task.add_done_callback(lambda _: release())
         async with asyncio.timeout(seconds):
             return await run_round(connections.suspended, key, suspended, ctx)
+
+    async def send_own(
+        self, ctx: ServerContext, method: str, kind: type[Sent], params: dict[str, Any], seconds: float | None = None
+    ) -> dict[str, Any]:
+        """Return the target's result of a method that the protocol does not have; of a notification, nothing.
+
+        Raises JSONRPCError with the code and the data of its error, and TimeoutError.
+        """
+        target, release, holds = await self.connections(ctx).acquire(ctx)
+        try:
+            async with asyncio.timeout(seconds):
+                return await target.send_own(kind, params, ForwardedCall(ctx, method, holds))
+        finally:
+            release()
 
     async def call_tool(self, ctx: ServerContext, params: Any) -> Any:
         """Return the result of a tool of the target."""
@@ -254,7 +270,12 @@ class ProxyProvider(TargetProvider):
     forwards = True
 
     def __init__(
-        self, name: str, connector: ClientConnector, revision: Revision, connections: ConnectionLimits | None = None
+        self,
+        name: str,
+        connector: ClientConnector,
+        revision: Revision,
+        connections: ConnectionLimits | None = None,
+        own_methods: Collection[str] = (),
     ) -> None:
         """Create the provider of a target.
 
@@ -263,12 +284,13 @@ class ProxyProvider(TargetProvider):
             connector: Opens connections to the target.
             revision: The protocol version of the app.
             connections: How many it may have to the target. Default None: those of `ConnectionLimits`.
+            own_methods: The methods that pass though the protocol does not have them.
         """
         super().__init__(name, revision)
         limits = connections or ConnectionLimits()
         places = limits.session_connections or connector.session_connections
         self._connector = connector
-        self._connection_rules = ConnectionRules(limits.connections or MAX_CONNECTIONS)
+        self._connection_rules = ConnectionRules(limits.connections or MAX_CONNECTIONS, own_methods=own_methods)
         self._session_places = SessionPlaces(places, repr(name), "session_connections")
         self.on_open: Callable[[OpenUpstream, Translation], None] | None = None
         """Called with each connection that was opened."""
@@ -366,7 +388,12 @@ def _show_capabilities(app: Any, capabilities: Mapping[str, Any]) -> None:
 
 
 def add_target(
-    app: Any, target: Any, revisions: RevisionChoice, settings: Mapping[str, Any], limits: ConnectionLimits
+    app: Any,
+    target: Any,
+    revisions: RevisionChoice,
+    settings: Mapping[str, Any],
+    limits: ConnectionLimits,
+    methods: Sequence[str] = (),
 ) -> None:
     """Add a target to a new app; several servers of a configuration become mounted proxies.
 
@@ -376,31 +403,46 @@ def add_target(
         revisions: The protocol versions that may be negotiated with the target.
         settings: The keywords of `Client.http` or `Client.stdio`.
         limits: How many connections the proxy may have to each server.
+        methods: The methods of vendors that pass.
 
-    Raises LocalError for a wrong target or a wrong limit.
+    Raises LocalError for a wrong target, a wrong limit or a wrong method.
     """
+    target = generated_of(target)
     rules = dict.fromkeys(limits._fields, COUNT.or_none())
     check_values("proxy", limits._asdict(), rules)
     entries = entries_of(target)
     if entries is not None and settings:
         raise LocalError(f"proxy() with a configuration takes no {next(iter(settings))!r}: write it into the entry")
+    if not are_texts(methods):
+        raise LocalError('proxy(): methods is a list of methods of vendors: write methods=["acme/search"]')
     if entries is not None and len(entries) > 1:
+        if methods:
+            raise LocalError(
+                "proxy() with several servers takes no 'methods': write a Gateway, with methods for the server that has"
+                " them"
+            )
         names: dict[str, str] = {}
         for name, entry in entries.items():
             prefix = prefix_of(name)
             if names.setdefault(prefix, name) != name:
                 raise LocalError(f"proxy(): {name!r} and {names[prefix]!r} get the same prefix {prefix!r}: rename one")
             inner = type(app)(name)
-            _add_provider(inner, name, entry, revisions, {}, limits)
+            _add_provider(inner, name, entry, revisions, {}, limits, ())
             app.registry.mount(inner, prefix)
         return
     name, entry = (app.name, target) if entries is None else next(iter(entries.items()))
-    _add_provider(app, name, entry, revisions, settings, limits)
+    _add_provider(app, name, entry, revisions, settings, limits, methods)
     show_target(app, entry)
 
 
 def _add_provider(
-    app: Any, name: str, target: Any, revisions: RevisionChoice, settings: Mapping[str, Any], limits: ConnectionLimits
+    app: Any,
+    name: str,
+    target: Any,
+    revisions: RevisionChoice,
+    settings: Mapping[str, Any],
+    limits: ConnectionLimits,
+    methods: Sequence[str],
 ) -> None:
     revision = app.server_class.revision
     try:
@@ -408,6 +450,11 @@ def _add_provider(
         chosen_revisions(revision.package, revisions)
     except (LocalError, TypeError) as error:
         raise type(error)(str(error).replace("connect()", "proxy()")) from None
-    provider = ProxyProvider(name, connector, revision, limits)
+    try:
+        check_methods(methods, revision.package)
+    except LocalError as error:
+        raise LocalError(f"proxy(): {error}") from None
+    provider = ProxyProvider(name, connector, revision, limits, methods)
+    PassedMethods(app.registry).replace(dict.fromkeys(methods, provider.send_own))
     provider.on_open = partial(show_details, app)
     app.add_provider(provider)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Coroutine, Hashable
+from collections.abc import Callable, Collection, Coroutine, Hashable
 from typing import Any, Final, NamedTuple
 from weakref import WeakKeyDictionary, WeakSet
 
@@ -23,11 +23,14 @@ class ConnectionRules(NamedTuple):
 
     With `share`, sessions of one user share connections; None lets them do so where the target is stateless. A
     connection without a request or subscription for `idle` seconds is closed; None keeps that of a session.
+    With `own_methods`, which are not of the protocol, a request has its connection for itself: what the target sends by
+    them names none.
     """
 
     limit: int = MAX_CONNECTIONS
     share: bool | None = False
     idle: float | None = None
+    own_methods: Collection[str] = ()
 
 
 class _First(NamedTuple):

@@ -17,7 +17,7 @@ from mcp_runtime.protocol.connection import Connection
 from mcp_runtime.protocol.jsonrpc import INTERNAL_ERROR, INVALID_REQUEST
 from mcp_runtime.protocol.lifecycle import is_declared, parse_capability_path
 from mcp_runtime.protocol.models import format_validation_error
-from mcp_runtime.protocol.revision import LOG_LEVEL, META, Notification, Request, Revision
+from mcp_runtime.protocol.revision import LOG_LEVEL, META, Notification, Request, Revision, Sent
 from mcp_runtime.protocol.uris import uri_key
 from mcp_runtime.server.service import NO_CACHE
 from mcp_runtime.session.instruments import report_left_out
@@ -27,7 +27,7 @@ from mcp_runtime.session.requests import Progress, RequestOptions
 from ..upstream.connection import UpstreamConnection
 from ..upstream.raw import FROM_CLIENT
 from ..upstream.subscriptions import WantedResources
-from ..upstream.translation import AnsweredError
+from ..upstream.translation import LIFECYCLE_META, AnsweredError, without_reserved_meta
 from .calls import ForwardedCall
 from .client_side import client_capabilities, log_level
 
@@ -54,12 +54,34 @@ class RelayedTarget:
 
     async def forward(self, row: Request[Any], params: Any, call: ForwardedCall) -> Any:
         """Return the target's result of a request. Raises JSONRPCError."""
-        connection, ctx = self.connection, call.ctx
-        translation, upstream = connection.translation, connection.upstream
+        connection, translation = self.connection, self.connection.translation
         if row.capability and not is_declared(connection.capabilities, parse_capability_path(row.capability)[1]):
             return empty_result(row, self._name)
         translation.require(FROM_CLIENT, row.method)
         fields: dict[str, Any] = params.model_dump()
+        result = translation.result(FROM_CLIENT, row.method, await self._send(row.method, fields, call))
+        try:
+            return self._reader.read_result(row, result, fields)
+        except ValidationError as error:
+            reason = f"{row.method!r}: invalid response: {format_validation_error(error)}"
+            raise JSONRPCError(INTERNAL_ERROR, f"{connection.upstream.names.failed}: {reason}") from error
+
+    async def send_own(self, kind: type[Sent], params: dict[str, Any], call: ForwardedCall) -> dict[str, Any]:
+        """Return the target's result of a method that the protocol does not have; of a notification, nothing.
+
+        Raises JSONRPCError.
+        """
+        if kind is Notification:
+            fields = without_reserved_meta(params, LIFECYCLE_META)
+            await self.connection.notify_upstream(call.method, fields)
+            return {}
+        result: dict[str, Any] = await self._send(call.method, params, call)
+        return result
+
+    async def _send(self, method: str, fields: dict[str, Any], call: ForwardedCall) -> Any:
+        """Return the result of a request as the target has sent it."""
+        connection, ctx = self.connection, call.ctx
+        translation, upstream = connection.translation, connection.upstream
         meta: dict[str, Any] = fields.get("_meta") or {}
         own = {key: value for key, value in meta.items() if not key.startswith(META)}
         level = log_level(ctx) if self._wants_logs and "logging" in connection.capabilities else None
@@ -75,15 +97,9 @@ class RelayedTarget:
             sent = (
                 {**fields, "_meta": meta} if meta else {key: value for key, value in fields.items() if key != "_meta"}
             )
-            return await connection.send(call, translation.params(FROM_CLIENT, row.method, sent, provided))
+            return await connection.send(call, translation.params(FROM_CLIENT, method, sent, provided))
 
-        sent = await relayed(row.method, fields, translation.up.id, send)
-        result = translation.result(FROM_CLIENT, row.method, sent)
-        try:
-            return self._reader.read_result(row, result, fields)
-        except ValidationError as error:
-            reason = f"{row.method!r}: invalid response: {format_validation_error(error)}"
-            raise JSONRPCError(INTERNAL_ERROR, f"{upstream.names.failed}: {reason}") from error
+        return await relayed(method, fields, translation.up.id, send)
 
     async def set_level(self, level: str) -> None:
         """Set the minimum level of log messages."""
@@ -132,6 +148,20 @@ class ConnectedTarget:
         options = RequestOptions(timeout=None, on_progress=on_progress if "progressToken" in meta else None)
         try:
             return await send_request(self.client, row, fields, options)
+        except MCPError as error:
+            raise failure(self._name, error) from error
+
+    async def send_own(self, kind: type[Sent], params: dict[str, Any], call: ForwardedCall) -> dict[str, Any]:
+        """Return the target's result of a method that the protocol does not have; of a notification, nothing.
+
+        Raises JSONRPCError.
+        """
+        fields = without_reserved_meta(params, (*LIFECYCLE_META, "progressToken"))
+        try:
+            if kind is Notification:
+                await self.client.notify_own(call.method, fields)
+                return {}
+            return await self.client.request_own(call.method, fields, RequestOptions(timeout=None))
         except MCPError as error:
             raise failure(self._name, error) from error
 

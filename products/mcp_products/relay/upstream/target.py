@@ -11,7 +11,9 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, TypeAlias, cast
 
+from mcp_products.host.handlers import FunctionClient
 from mcp_products.host.multi_client import TABLES, URLS, client_of_entry, read_entries
+from mcp_products.host.targets import MadeClient
 from mcp_runtime._lazy import LazyModule
 from mcp_runtime.bindings.client import BaseClient, connect
 from mcp_runtime.bindings.server import BaseServer, Servable
@@ -157,6 +159,7 @@ ProxyTarget: TypeAlias = (
     | BaseServer
     | Servable
     | BaseClient
+    | MadeClient
     | Sequence[BaseServer]
 )
 
@@ -200,7 +203,7 @@ class ClientConnector:
     def _checked(self, client: BaseClient, settings: Mapping[str, Any]) -> BaseClient:
         if client.parts.session is not None:
             self.connected = client
-        elif handled := sorted(client.parts.handlers):
+        elif handled := client.given if isinstance(client, FunctionClient) else sorted(client.parts.handlers):
             raise LocalError(
                 f"proxy(): the client {type(client).__name__!r} handles {', '.join(handled)}, which a proxy passes to"
                 " its own clients: connect it before, or pass its URL or command"

@@ -22,7 +22,7 @@ from pathlib import Path
 from typing import Any, Final, NamedTuple
 
 from mcp_codegen.catalog import SchemaCatalog
-from mcp_codegen.cli.generation import official_files
+from mcp_codegen.cli.protocols import official_files
 from mcp_codegen.importer.importer import import_revision
 from mcp_codegen.paths import data_path
 

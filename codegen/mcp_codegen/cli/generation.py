@@ -20,13 +20,11 @@ from ..cache import cached, generator_digest, tree_digest
 from ..catalog import SchemaCatalog
 from ..errors import CodegenError
 from ..model.ir import module_name
-from ..output import compare_files, write_files, write_folder, write_new_files
+from ..output import compare_files, write_folder
 from ..paths import Templates, default_output, package_folder, template_folders
-from ..render.official_package import render_package
-from ..render.package import with_runtime
-from ..render.quickstart import read_data, render
+from ..render.standalone import with_runtime
 from ..testkit.processes import joined_command
-from .options import DIFFERENT, FOLDER, open_schemas, report_errors, schema_option
+from .options import DIFFERENT, open_schemas
 
 
 @dataclass(frozen=True, slots=True)
@@ -139,72 +137,3 @@ def _show_diff(diff: str) -> None:
         console.print(Syntax(diff, "diff", background_color="default", word_wrap=False))
     else:
         click.echo(diff, nl=False)
-
-
-# The command `official`: the types of the protocol as the official Python SDK has them, as files of its own.
-
-
-@click.command("official", short_help="Write the types of the official Python SDK.")
-@click.option("--of", "name", required=True, metavar="NAME", help="What to write: mcp-types-2.3 or mcp-1.30.")
-@click.option("--output", type=FOLDER, required=True, metavar="DIR", help="The folder that gets the package or module.")
-@click.option("--until", metavar="R", help="The newest revision in it. Default: the newest one of that release.")
-@click.option("--templates", "overrides", type=FOLDER, metavar="DIR", help="Templates that override the built-in ones.")
-@click.option("--check", is_flag=True, help="Write nothing; show the changes. Exit code 1 if there are any.")
-@schema_option
-@report_errors
-def official(
-    name: str, output: Path, until: str | None, overrides: Path | None, check: bool, schema: Path | None
-) -> None:
-    """Write `mcp_types` of mcp-types 2.3, or the module `types` of mcp 1.30, from the schemas.
-
-    \b
-    mcp-codegen official --of mcp-types-2.3 --output DIR    the package DIR/mcp_types
-    mcp-codegen official --of mcp-1.30 --output DIR         the module DIR/types.py, to stand in the package mcp
-    """
-    files = {output / path: text for path, text in official_files(open_schemas(schema), name, until, overrides).items()}
-    if check:
-        diffs = compare_files(files)
-        click.echo("".join(diffs), nl=False)
-        if diffs:
-            raise SystemExit(DIFFERENT)
-        click.echo(f"{name}: {len(files)} files, all up to date")
-        return
-    changed = write_files(files)
-    lines = sum(text.count("\n") for text in files.values())
-    click.echo(f"{name}: {len(files)} files with {lines} lines in {output}, {len(changed)} of them written")
-
-
-def official_files(
-    schemas: SchemaCatalog, name: str, until: str | None = None, overrides: Path | None = None
-) -> dict[Path, str]:
-    """Return the files of a form by their paths. Raises CodegenError for a form or a revision that does not exist."""
-    forms = {form.name: form for form in schemas.forms.forms.values()}
-    if name not in forms:
-        raise CodegenError(f"{name!r} is no form in official.toml; the forms are {', '.join(forms) or 'none'}")
-    ids = list(schemas.pins)
-    ids = ids[: ids.index(schemas.require_revision(until or forms[name].until)) + 1]
-    definitions = {id: [*schemas.normalized(id)[0]["$defs"]] for id in ids}
-    return render_package(list(map(schemas.revision, ids)), forms[name], definitions, template_folders(overrides))
-
-
-# The command `quickstart`: the programs of the protocol's quickstart in a language.
-
-
-@click.command("quickstart", short_help="Write a server and a client in a language.")
-@click.argument("language")
-@click.option("--revision", metavar="R", help="What the client speaks. Default: what both sides agree on.")
-@click.option("--output", type=FOLDER, metavar="DIR", help="The folder to write. Default: ./quickstart-LANGUAGE.")
-@schema_option
-@report_errors
-def quickstart(language: str, revision: str | None, output: Path | None, schema: Path | None) -> None:
-    """Write the quickstart of the protocol in LANGUAGE (python, typescript or go): a server, a client with a model, and
-    their page.
-
-    Files that exist are not overwritten.
-    """
-    stateless = revision is not None and open_schemas(schema).revision(revision).lifecycle.style == "stateless"
-    texts = render(read_data(), language, revision, stateless)
-    folder = output or Path(f"quickstart-{language}")
-    write_new_files({folder / path: text for path, text in texts.items()})
-    for path in texts:
-        click.echo(f"written: {folder / path}")

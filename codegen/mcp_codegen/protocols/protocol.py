@@ -155,10 +155,13 @@ def protocol_revision(manifest: ProtocolManifest, document: ProtocolDocument, sh
     version = manifest.version or document.version
     if not version:
         raise SchemaError(f"{manifest.name}: the document has no version; set `version` in the manifest")
-    names = _python_names(document.schema["$defs"])
+    definitions = document.schema["$defs"]
+    if not definitions and not document.messages:
+        raise SchemaError(f"{manifest.name}: the document has no method and no type; pass one that has some")
+    names = _python_names(definitions)
     rows = [OverlayRow("name", key, name, type_name(key), ()) for key, name in names.items() if name != type_name(key)]
     try:
-        types = read_types(document.schema, manifest.name, Overlay(tuple(rows)), Docs())
+        types = read_types(document.schema, manifest.name, Overlay(tuple(rows)), Docs()) if definitions else {}
     except (LookupError, TypeError, AttributeError, ValueError, RecursionError) as error:
         raise SchemaError(f"{manifest.name}: the document has a form that cannot be read: {error!r}") from error
     messages = _with_results(document.messages, manifest)

@@ -14,8 +14,8 @@ from click.testing import CliRunner
 from support.project import ROOT
 
 from mcp_codegen.catalog import SchemaCatalog
-from mcp_codegen.cli.generation import official_files
 from mcp_codegen.cli.main import main
+from mcp_codegen.cli.protocols import official_files
 from mcp_codegen.model.overlay import Form, Forms
 from mcp_codegen.paths import template_folders
 from mcp_codegen.render.official_package import package_texts

@@ -12,7 +12,7 @@ import pytest
 from support.matrices import long_after
 from support.schemas.proposals import DRAFT, PROPOSALS, schemas_with
 
-from mcp_codegen.cli.generation import official_files
+from mcp_codegen.cli.protocols import official_files
 
 # What a program sees of the package: after each proposal, the values of these lines.
 SEES = """

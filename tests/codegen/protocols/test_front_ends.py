@@ -257,6 +257,16 @@ def test_a_manifest_with_a_wrong_key_is_refused(tmp_path: Path, more: str, text:
         read(tmp_path, OPEN_RPC, "open-rpc", more)
 
 
+def test_an_empty_document_is_refused_and_one_with_a_method_alone_is_not(tmp_path: Path) -> None:
+    empty = {"openrpc": "1.2.6", "info": {"title": "", "version": "1"}, "methods": []}
+    with pytest.raises(CodegenError, match="Small: the document has no method and no type"):
+        read(tmp_path, empty, "open-rpc")
+    alone = read(tmp_path, {**empty, "methods": [{"name": "ping", "params": []}]}, "open-rpc")
+    assert (len(alone.types), [row.method for row in alone.methods]) == (0, ["ping"])
+    done = run_command("protocol", str(tmp_path / "protocol.toml"), "--output", str(tmp_path / "small"))
+    assert done.exit_code == 0, done.output
+
+
 def test_texts_of_a_document_never_become_syntax(tmp_path: Path) -> None:
     hostile = '"""\nimport os\nos.system("x")\n"""\\'
     document = json.loads(json.dumps(OPEN_RPC))

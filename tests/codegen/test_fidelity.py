@@ -11,8 +11,9 @@ import pytest
 from jsonschema import Draft7Validator, Draft202012Validator
 from pydantic import TypeAdapter, ValidationError
 from support.project import OFFICIAL, ROOT, needs_official, official, package
+from support.schemas.mutated_instances import MutatingGenerator
 
-from mcp_codegen.testkit.messages import InstanceGenerator, Json
+from mcp_codegen.testkit.messages import Json
 from mcp_runtime.protocol.models import validator
 
 MUTATIONS = 6_500
@@ -65,7 +66,7 @@ def test_all_official_examples_are_there() -> None:
 @needs_official
 def test_mutated_instances_are_judged_as_the_official_schema_judges_them(revision: str) -> None:
     names = sorted(definitions(official(revision)))
-    instances = InstanceGenerator(definitions(official(revision)), seed=20261120)
+    instances = MutatingGenerator(definitions(official(revision)), seed=20261120)
     verdicts: Counter[str] = Counter()
     for number in range(MUTATIONS):
         name = names[number % len(names)]

@@ -10,8 +10,8 @@ import pytest
 from jsonschema import Draft202012Validator
 from pydantic import TypeAdapter, ValidationError
 from support.project import ROOT, package
+from support.schemas.mutated_instances import MutatingGenerator
 
-from mcp_codegen.testkit.messages import InstanceGenerator
 from mcp_generated.v2026_07_28 import types as t
 from mcp_products.models.parsing import is_instance, parse
 
@@ -95,7 +95,7 @@ def disagreement(revision: str, name: str, instance: Any) -> str:
 
 
 def disagreements(revision: str, names: list[str], rounds: int = 1) -> list[str]:
-    instances = InstanceGenerator(schema(revision), seed=40)
+    instances = MutatingGenerator(schema(revision), seed=40)
     pairs = [(name, instances.valid(name)) for _ in range(rounds) for name in names]
     pairs += [(name, instances.mutated(valid)) for name, valid in pairs]
     return [text for name, instance in pairs if (text := disagreement(revision, name, instance))]

@@ -10,9 +10,9 @@ from typing import Any
 
 import pytest
 from pydantic import ValidationError
+from support.schemas.mutated_instances import MutatingGenerator
 
 import mcp_generated
-from mcp_codegen.testkit.messages import InstanceGenerator
 from mcp_products.fast.records import (
     CoreRecord,
     as_model,
@@ -100,7 +100,7 @@ def outcome(read: Any, value: Any) -> Any:
 @pytest.mark.parametrize("id", REVISIONS)
 def test_right_and_wrong_params_are_judged_as_the_model_judges_them(id: str) -> None:
     schema = json.loads((SCHEMAS / id / "schema.json").read_text())
-    instances = InstanceGenerator(schema.get("$defs") or schema["definitions"], seed=20261123)
+    instances = MutatingGenerator(schema.get("$defs") or schema["definitions"], seed=20261123)
     wrong = 0
     for row in revision_of(id).table("client_to_server").values():
         for _ in range(40):
@@ -126,7 +126,7 @@ def row_type(schema: Any, method: str) -> str:
 @pytest.mark.parametrize("id", REVISIONS)
 def test_params_as_json_are_those_of_a_copy_but_share_their_values(id: str) -> None:
     schema = json.loads((SCHEMAS / id / "schema.json").read_text())
-    instances = InstanceGenerator(schema.get("$defs") or schema["definitions"], seed=20261124)
+    instances = MutatingGenerator(schema.get("$defs") or schema["definitions"], seed=20261124)
     for row in revision_of(id).table("client_to_server").values():
         for _ in range(20):
             params = instances.valid(row_type(schema, row.method)).get("params", {})  # type: ignore[union-attr]

@@ -77,7 +77,7 @@ MAX_FILES = {
     LINT: 20,
     CARDS: 4,
     COMPAT: 41,
-    "codegen": 103,
+    "codegen": 104,
     MIGRATE: 6,
     PROVIDERS: 3,
 }
@@ -92,7 +92,7 @@ MAX_CODE_LINES = {
     LINT: 2_550,
     CARDS: 300,
     COMPAT: 5_455,
-    "codegen": 18_200,
+    "codegen": 18_100,
     MIGRATE: 1_700,
     PROVIDERS: 230,
 }

@@ -27,32 +27,20 @@ from typing import Any, Final
 
 from ..errors import OverlayError, is_list, is_object
 
+# The places that a row of a table may have.
 _PLACES: Final[Mapping[str, tuple[str, ...]]] = {
     "rename": ("type", "at", "method"),
     "replace": ("type",),
-    "flatten": ("at",),
-    "first": ("at",),
-    "preserve": ("at",),
-    "drop": ("at",),
-    "refuse": ("at",),
-    "default": ("at",),
-    "method": ("method",),
-    "code": ("method",),
+    **dict.fromkeys(("flatten", "first", "preserve", "drop", "refuse", "default"), ("at",)),
+    **dict.fromkeys(("method", "code"), ("method",)),
 }
-_VALUE_KEYS: Final[Mapping[str, frozenset[str]]] = {
-    "rename": frozenset({"use"}),
-    "replace": frozenset({"use", "with"}),
-    "default": frozenset({"use", "provided", "copy"}),
-    "method": frozenset({"answer"}),
-    "code": frozenset({"use"}),
-}
-# What the values of a row must be.
-_NEEDS: Final[Mapping[str, str]] = {
-    "rename": "the other name as `use`",
-    "replace": "the name of a type as `use` and a template as `with`",
-    "default": "one of `use`, `provided` and `copy`",
-    "method": "an `answer`, which is runtime, refuse or ignore",
-    "code": "the number of an error as `use`",
+# The keys of its values, and what they must be. Rows of other tables have no values.
+_VALUES: Final[Mapping[str, tuple[frozenset[str], str]]] = {
+    "rename": (frozenset({"use"}), "the other name as `use`"),
+    "replace": (frozenset({"use", "with"}), "the name of a type as `use` and a template as `with`"),
+    "default": (frozenset({"use", "provided", "copy"}), "one of `use`, `provided` and `copy`"),
+    "method": (frozenset({"answer"}), "an `answer`, which is runtime, refuse or ignore"),
+    "code": (frozenset({"use"}), "the number of an error as `use`"),
 }
 _ANSWERS: Final = ("runtime", "refuse", "ignore")
 
@@ -155,10 +143,11 @@ def _row(path: Path, table: str, kinds: tuple[str, ...], entry: Any) -> Conversi
         raise OverlayError(f"{path}: a row of [[{table}]] needs {names} and `reason`: {entry}")
     kind = places[0]
     values = {key: value for key, value in entry.items() if key not in (kind, "reason")}
-    if surplus := values.keys() - _VALUE_KEYS.get(table, frozenset()):
+    keys, needed = _VALUES.get(table, (frozenset[str](), ""))
+    if surplus := values.keys() - keys:
         raise OverlayError(f"{path}: a row of [[{table}]] has the unknown key {min(surplus)!r}; remove it: {entry}")
     if not _is_complete(table, values):
-        raise OverlayError(f"{path}: a row of [[{table}]] needs {_NEEDS[table]}: {entry}")
+        raise OverlayError(f"{path}: a row of [[{table}]] needs {needed}: {entry}")
     if table == "rename" and not _is_rename(kind, entry[kind], values["use"]):
         raise OverlayError(
             f"{path}: a row of [[rename]] needs another name as `use`, and the type of a property before its name, "

@@ -44,16 +44,16 @@ class Rule:
     a function that the result of an awaited call is passed to: then there is no mark.
     """
 
-    on: str
     name: str
-    reason: str
-    link: str
-    write: str
-    drop: bool
-    unless: str
-    wrap: str
-    to: str
-    forms: tuple[str, ...]
+    on: str = ""
+    reason: str = ""
+    link: str = "by-hand"
+    write: str = ""
+    drop: bool = False
+    unless: str = ""
+    wrap: str = ""
+    to: str = ""
+    forms: Sequence[str] = _FORMS
 
     def holds(self, form: Form, goal: Goal) -> bool:
         """Return True if the rule is one of this form and this goal."""
@@ -171,18 +171,7 @@ def _places(row: Mapping[str, Any]) -> Iterator[tuple[str, Place | None]]:
 def _rules(rows: list[dict[str, Any]]) -> Iterator[Rule]:
     for row in rows:
         for name in row["name"].split() or [""]:
-            yield Rule(
-                on=row.get("on", ""),
-                name=name,
-                reason=row.get("reason", ""),
-                link=row.get("link", "by-hand"),
-                write=row.get("write", ""),
-                drop=row.get("drop", False),
-                unless=row.get("unless", ""),
-                wrap=row.get("wrap", ""),
-                to=row.get("to", ""),
-                forms=tuple(row.get("forms", _FORMS)),
-            )
+            yield Rule(**{**row, "name": name})
 
 
 # What the names of a module mean: which are of another SDK, and which variables hold its servers and contexts.

@@ -234,6 +234,9 @@ class HTTPProfile:
     tool_call: str = ""
 
 
+NO_HTTP: Final = HTTPProfile(False, False, False, False, {}, {})
+
+
 @dataclass(frozen=True, slots=True)
 class ReservedErrorCodes:
     """The error codes from `first` to `last`. They are only sent if they are constants; else `replacement` is."""
@@ -255,15 +258,15 @@ class Revision:
     of a revision, and that have other names in it."""
 
     id: str
-    constants: Mapping[str, str | int]
-    types: Mapping[str, Object | Alias]
-    methods: tuple[Method, ...]
-    lifecycle: Lifecycle
-    http: HTTPProfile
-    reserved_codes: tuple[ReservedErrorCodes, ...]
-    batches: bool
-    null_ids: bool
-    sha256: str
+    constants: Mapping[str, str | int] = field(default_factory=dict[str, "str | int"])
+    types: Mapping[str, Object | Alias] = field(default_factory=dict[str, "Object | Alias"])
+    methods: tuple[Method, ...] = ()
+    lifecycle: Lifecycle = Lifecycle("none", {})
+    http: HTTPProfile = NO_HTTP
+    reserved_codes: tuple[ReservedErrorCodes, ...] = ()
+    batches: bool = False
+    null_ids: bool = False
+    sha256: str = ""
     client: str = "Client"
     server: str = "Server"
     protocol: str = "MCP"

@@ -13,7 +13,7 @@ from typing import Any, Final, Literal, cast, get_args
 
 from ..errors import CodegenError, SchemaError
 from ..importer.references import Schema
-from ..model.ir import HTTPProfile, Lifecycle, Method, Revision
+from ..model.ir import Method, Revision
 from ..model.names import snake, type_name
 from ..model.overlay import Docs, Overlay, OverlayRow
 from ..model.types import NamedTypes, read_types
@@ -139,9 +139,6 @@ def _read(manifest: ProtocolManifest, document: Schema) -> ProtocolDocument:
             return read_open_rpc(document, manifest.name, manifest.params)
 
 
-_NO_HTTP: Final = HTTPProfile(False, False, False, False, {}, {})
-
-
 def read_protocol(path: Path) -> tuple[ProtocolManifest, Revision]:
     """Return a protocol by the path of its manifest. Raises CodegenError."""
     manifest = read_protocol_manifest(path)
@@ -170,14 +167,8 @@ def protocol_revision(manifest: ProtocolManifest, document: ProtocolDocument, sh
     _check_http(manifest, methods)
     return Revision(
         id=version,
-        constants={},
         types=types,
         methods=methods,
-        lifecycle=Lifecycle("none", {}),
-        http=_NO_HTTP,
-        reserved_codes=(),
-        batches=False,
-        null_ids=False,
         sha256=sha256,
         client=manifest.sides["client"],
         server=manifest.sides["server"],

@@ -13,18 +13,14 @@ from ..model.ir import (
     CapabilityRequirement,
     Field,
     InterimResult,
-    Map,
     Method,
     Object,
-    Plain,
-    Ref,
     Revision,
     Type,
     Union,
-    Values,
 )
 from ..model.names import callable_name, parameter_name, snake
-from .types import deprecation, docstring, link, literal
+from .types import annotation, deprecation, docstring, link, literal
 
 # What the runtime does by itself, by the role a method has in the lifecycle.
 _SENT_BY_RUNTIME: Final = frozenset(
@@ -38,16 +34,6 @@ _ROWS: Final = {"request": "Request", "notification": "Notification", "input_req
 _REQUEST_TO: Final = "A request to "
 _ARTICLES: Final = ("A ", "An ")
 TABLES: Final = {"client_to_server": "FromClient", "server_to_client": "FromServer"}
-_PLAIN: Final = {
-    "string": "str",
-    "integer": "int",
-    "number": "int | float",
-    "boolean": "bool",
-    "null": "None",
-    "any": "Any",
-}
-
-
 # How a change is chosen, by the properties that tell what has changed.
 _CHOICES: Final[Mapping[tuple[str, ...], str]] = {(): "bool", ("uri",): "Sequence[str]"}
 # Further names of what a handler asks for.
@@ -302,7 +288,7 @@ def _pages(row: Method, revision: Revision) -> PagingVariant | None:
     parameters = tuple(_parameter(field, ()) for field in _fields(row, revision) if field.wire != "cursor")
     # Not named after the items: two methods may list the same kind of them.
     name = f"iter_{row.name.split('_', 1)[-1]}"
-    return PagingVariant(name, items.name, annotation(items.type.items), parameters, doc, list_doc)
+    return PagingVariant(name, items.name, _annotation(items.type.items), parameters, doc, list_doc)
 
 
 def _interim(interim: InterimResult) -> str:
@@ -323,28 +309,16 @@ def _requirement(gate: CapabilityRequirement) -> str:
 
 
 def _parameter(field: Field, positional: Collection[str]) -> Parameter:
-    hint = annotation(field.type)
+    hint = _annotation(field.type)
     name = parameter_name(field.name)
     return Parameter(name, literal(field.wire), _JSON.get(hint, hint), field.required, field.wire in positional)
+
+
+def _annotation(written: Type) -> str:
+    """Return a type as an annotation in a module that has the types as `t`."""
+    return annotation(written, "t.", "int | float")
 
 
 def _is_union(name: str, revision: Revision) -> bool:
     alias = revision.types[name]
     return isinstance(alias, Alias) and isinstance(alias.type, Union)
-
-
-def annotation(written: Type) -> str:
-    """Return a type as a Python annotation, in a module that has the types as `t`."""
-    match written:
-        case Ref(name):
-            return f"t.{name}"
-        case Plain(kind):
-            return _PLAIN[kind]
-        case Values(values):
-            return f"Literal[{', '.join(ascii(value) for value in values)}]"
-        case Array(items):
-            return f"list[{annotation(items)}]"
-        case Map(values):
-            return f"dict[str, {annotation(values)}]"
-        case Union(arms):
-            return " | ".join(annotation(arm) for arm in arms)

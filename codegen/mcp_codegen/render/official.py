@@ -16,7 +16,7 @@ from ..paths import Templates
 from .merged_types import MESSAGE_UNIONS, Protocol, merge
 from .source import GENERATOR, print_template
 from .type_modules import dependencies_first
-from .types import docstring, literal, sentence
+from .types import docstring, literal, sentence, value_text
 
 # The properties and bases of each class of a form, and how their types are written.
 
@@ -230,11 +230,6 @@ class Shapes:
 def constant(type: Type) -> str:
     """Return the only value of a type; empty if it has others."""
     return value_text(type.values[0]) if isinstance(type, Values) and len(type.values) == 1 else ""
-
-
-def value_text(value: str | int | bool) -> str:
-    """Return a value as Python."""
-    return literal(value) if isinstance(value, str) else repr(value)
 
 
 # The declarations of a form: classes, aliases and constants, each after all that it needs.

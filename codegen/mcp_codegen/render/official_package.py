@@ -17,7 +17,7 @@ from .merged_types import Protocol, merge
 from .official import Declarations, constant, module_text, shown
 from .source import GENERATOR, format_module, format_text, print_template
 from .type_modules import dependencies_first
-from .types import literal, sentence
+from .types import literal, sentence, value_text
 
 # The modules of a package, by their templates; that of `_types` is the one of `compat`.
 _MODULES: Final = ("__init__", "jsonrpc", "methods", "version", "_wire_base")
@@ -334,7 +334,7 @@ class WireTypes:
                 bounds = {key: getattr(type, name) for name, key in _BOUNDS.items() if getattr(type, name) is not None}
                 return _bounded(PYTHON_TYPES[kind], bounds)
             case Values(values):
-                return f"Literal[{', '.join(literal(v) if isinstance(v, str) else repr(v) for v in values)}]"
+                return f"Literal[{', '.join(map(value_text, values))}]"
             case Array(items, most, least):
                 bounds = {"min_length": least, "max_length": most}
                 text = f"list[{self._text(items, (*path, 'Item'), inside)}]"

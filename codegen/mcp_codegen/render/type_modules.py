@@ -29,16 +29,16 @@ _OTHER: Final = "Other types"
 _WIDTH: Final = 90
 
 
-def split(source: str) -> dict[str, str]:
+def split(text: str) -> dict[str, str]:
     """Return the source of each class and type alias of a module by name, with its decorators and its docstring."""
-    lines = source.split("\n")
+    lines = text.split("\n")
     sources: dict[str, str] = {}
     name = ""
-    for node in ast.parse(source).body:
-        if isinstance(node, (ast.ClassDef, ast.Assign)):
-            name = node.name if isinstance(node, ast.ClassDef) else ast.unparse(node.targets[0])
+    for node in parsed(text).body:
+        if isinstance(node, (ast.ClassDef, ast.Assign, ast.AnnAssign)):
             decorators = node.decorator_list if isinstance(node, ast.ClassDef) else []
             first = min([node.lineno, *(decorator.lineno for decorator in decorators)])
+            name = _declared(node)
             sources[name] = "\n".join(lines[first - 1 : node.end_lineno])
         elif name and isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant):
             sources[name] += "\n" + "\n".join(lines[node.lineno - 1 : node.end_lineno])
@@ -203,7 +203,7 @@ def split_types(files: Mapping[str, str], revision: Revision) -> dict[str, str]:
     if len(by_section) < 2:
         return dict(files)
     text = files[_WHOLE]
-    sources = _declarations(text)
+    sources = split(text)
     needs = {name: _references(source, sources) - {name} for name, source in sources.items()}
     modules = _modules(revision, by_section, needs)
     home = {name: module for module, names in modules.items() for name in names}
@@ -219,22 +219,6 @@ def split_types(files: Mapping[str, str], revision: Revision) -> dict[str, str]:
         parts += ["", *_body(list(dependencies_first(_within(needs, names), names)), sources)]
         result[f"types/{module}.py"] = "\n".join(parts)
     return result
-
-
-def _declarations(text: str) -> dict[str, str]:
-    """Return the source of each class and type alias by name, with its decorators and its docstring."""
-    lines = text.split("\n")
-    sources: dict[str, str] = {}
-    name = ""
-    for node in parsed(text).body:
-        if isinstance(node, (ast.ClassDef, ast.Assign, ast.AnnAssign)):
-            decorators = node.decorator_list if isinstance(node, ast.ClassDef) else []
-            first = min([node.lineno, *(decorator.lineno for decorator in decorators)])
-            name = _declared(node)
-            sources[name] = "\n".join(lines[first - 1 : node.end_lineno])
-        elif name and isinstance(node, ast.Expr):
-            sources[name] += "\n" + "\n".join(lines[node.lineno - 1 : node.end_lineno])
-    return sources
 
 
 def _declared(node: ast.ClassDef | ast.Assign | ast.AnnAssign) -> str:

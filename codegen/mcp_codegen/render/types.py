@@ -13,7 +13,7 @@ from dataclasses import replace
 from typing import Any, Final, TypeGuard
 
 from ..cache import digest
-from ..model.ir import Alias, Array, Field, Map, Object, Plain, Ref, Revision, Scalar, Type, Union, Values
+from ..model.ir import PYTHON_TYPES, Alias, Array, Field, Map, Object, Plain, Ref, Revision, Scalar, Type, Union, Values
 
 Schema = dict[str, Any]
 
@@ -138,6 +138,30 @@ def literal(text: str) -> str:
     """Return a Python string literal in ASCII, in double quotes unless the text has quotes or escapes."""
     source = ascii(text)
     return source if '"' in source or "\\" in source else f'"{source[1:-1]}"'
+
+
+def annotation(written: Type, module: str = "", number: str = "float") -> str:
+    """Return a type as a Python annotation. `module` stands before the names of types, and `number` is any number."""
+    match written:
+        case Ref(name):
+            return f"{module}{name}"
+        case Plain("number"):
+            return number
+        case Plain(kind):
+            return PYTHON_TYPES[kind]
+        case Values(values):
+            return f"Literal[{', '.join(map(value_text, values))}]"
+        case Array(items):
+            return f"list[{annotation(items, module, number)}]"
+        case Map(values):
+            return f"dict[str, {annotation(values, module, number)}]"
+        case Union(arms):
+            return " | ".join(dict.fromkeys(annotation(arm, module, number) for arm in arms))
+
+
+def value_text(value: Scalar) -> str:
+    """Return a value as Python."""
+    return literal(value) if isinstance(value, str) else repr(value)
 
 
 def link(revision: Revision, name: str) -> str:

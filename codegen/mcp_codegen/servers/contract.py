@@ -107,12 +107,7 @@ def _server(document: JsonObject) -> tuple[str, str]:
     """Return the name of the server, at the place of its lifecycle, and its instructions."""
     value = document.get("server")
     server = value if is_object(value) else {}
-    meta = server.get("_meta")
-    info = server.get("serverInfo")
-    for key, item in (meta if is_object(meta) else {}).items():
-        info = item if key.endswith("/serverInfo") else info
-    name = info.get("name") if is_object(info) else None
-    instructions = server.get("instructions")
+    name, instructions = server_identity(server).get("name"), server.get("instructions")
     return name if isinstance(name, str) else "", instructions if isinstance(instructions, str) else ""
 
 

@@ -18,14 +18,9 @@ from uritemplate import URITemplate
 
 from ..errors import CodegenError, JsonObject, is_list, is_object
 from ..model.ir import (
-    PYTHON_TYPES,
-    Array,
     Field,
-    HTTPProfile,
-    Lifecycle,
     Map,
     Plain,
-    Ref,
     Revision,
     Type,
     Union,
@@ -35,7 +30,7 @@ from ..model.names import callable_name, field_names, parameter_name, snake
 from ..paths import Templates
 from ..render.package import declared_types
 from ..render.source import GENERATOR, format_module, print_template, verify_types_module
-from ..render.types import docstring, literal
+from ..render.types import annotation, docstring, literal, value_text
 from .contract import Contract
 from .probe import ServerTarget
 from .schema_types import NULL, SHADOWED_BUILTINS, Arguments, SchemaTypeReader, description_of, shorten
@@ -135,18 +130,7 @@ def _types(reader: SchemaTypeReader, templates: Templates) -> str:
     """Return the classes, as datamodel-code-generator writes them."""
     if not reader.types:
         return ""
-    revision = Revision(
-        id="the wrappers",
-        constants={},
-        types=reader.types,
-        methods=(),
-        lifecycle=Lifecycle("", {}),
-        http=HTTPProfile(False, False, False, False, {}, {}),
-        reserved_codes=(),
-        batches=False,
-        null_ids=False,
-        sha256="",
-    )
+    revision = Revision(id="the wrappers", types=reader.types)
     text = declared_types(revision, templates)
     verify_types_module(text, revision)
     return text
@@ -272,23 +256,6 @@ def _string_params(items: dict[str, JsonObject], required: set[str], doc: str, k
     }
 
 
-def annotation(written: Type) -> str:
-    """Return a type as a Python annotation."""
-    match written:
-        case Ref(name):
-            return name
-        case Plain(kind):
-            return PYTHON_TYPES[kind]
-        case Values(values):
-            return f"Literal[{', '.join(literal(item) if isinstance(item, str) else repr(item) for item in values)}]"
-        case Array(items):
-            return f"list[{annotation(items)}]"
-        case Map(values):
-            return f"dict[str, {annotation(values)}]"
-        case Union(arms):
-            return " | ".join(dict.fromkeys(map(annotation, arms)))
-
-
 def _nullable(written: Type) -> bool:
     return written in (NULL, Plain("any")) or (isinstance(written, Union) and NULL in written.arms)
 
@@ -307,7 +274,7 @@ def _default(written: Type, value: object) -> str | None:
         case Plain("null"), None:
             return "None"
         case Values(values), str() | int() if any(value == item and type(value) is type(item) for item in values):
-            return literal(value) if isinstance(value, str) else repr(value)
+            return value_text(value)
         case Union(arms), _:
             return next((default for arm in arms if (default := _default(arm, value)) is not None), None)
         case _:

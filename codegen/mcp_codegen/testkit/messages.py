@@ -16,7 +16,7 @@ from ..importer.references import REF, Schema
 from ..model.ir import Method, Object, Revision
 from ..model.names import matching_text
 
-# Random valid instances of a JSON Schema, and mutations of them that may be invalid.
+# Random valid instances of a JSON Schema.
 
 _WORDS: Final = ("", "a", "text", "é😀", "https://example.com/x", "aGk=", "20250101T000000Z", "object", "form")
 _FORMATS: Final = {"uri": "file:///a/b.txt", "uri-template": "file:///{path}", "byte": "aGk="}
@@ -93,57 +93,6 @@ class InstanceGenerator:
             )
         return instance
 
-    def mutated(self, instance: Json) -> Json:
-        """Return the instance with one change at a random place."""
-        changed = copy.deepcopy({"root": instance})
-        holder, key = self._random.choice(list(_places(changed)))
-        value = holder[key]
-        kinds = ["wrong", "null", "wrap"]
-        if is_object(holder) and key != "root":
-            kinds += ["drop", "drop"]
-        if is_object(value):
-            kinds += ["extra", "extra"]
-        if isinstance(value, str):
-            kinds += ["other", "number"]
-        if type(value) is int:
-            kinds += ["float", "fraction", "text", "bool"]
-        if isinstance(value, bool):
-            kinds += ["int", "text"]
-        match self._random.choice(kinds):
-            case "drop":
-                del holder[key]
-            case "extra":
-                holder[key][self._random.choice(["unknown", "name", "type", "io.example/x"])] = self._random.choice(
-                    [1, "x", None]
-                )
-            case kind:
-                holder[key] = self._replacement(kind, value)
-        return changed.get("root")
-
-    def _replacement(self, kind: str, value: Json) -> Json:
-        match kind:
-            case "wrong":
-                wrong: list[Json] = [[], {}, "x", 7, 1.5, True]
-                return self._random.choice(wrong)
-            case "null":
-                return None
-            case "wrap":
-                return [value]
-            case "other":
-                return value + "!"
-            case "number":
-                return 5
-            case "float":
-                return float(value)
-            case "fraction":
-                return value + 0.5
-            case "text":
-                return str(value)
-            case "bool":
-                return bool(value)
-            case _:
-                return int(value)
-
 
 def _fitted(word: str, schema: dict[str, Any]) -> str:
     """Return a word with the length and the form that a schema requires."""
@@ -151,15 +100,6 @@ def _fitted(word: str, schema: dict[str, Any]) -> str:
     if pattern is not None and re.search(pattern, word) is None:
         word = matching_text(pattern) or word
     return word[: schema.get("maxLength")].ljust(schema.get("minLength", 0), "x")
-
-
-def _places(value: Json) -> Iterator[tuple[Any, Any]]:
-    """Yield every place in an instance: the container, and the key or index in it."""
-    keys: list[Any] = list(value) if is_object(value) else list(range(len(value)))
-    for key in keys:
-        yield value, key
-        if is_object(value[key]) or is_list(value[key]):
-            yield from _places(value[key])
 
 
 _CAPABILITIES_TYPES: Final[Mapping[str, str]] = {"client": "ClientCapabilities", "server": "ServerCapabilities"}

@@ -108,15 +108,8 @@ class Conversation:
         """Send a request or notification with each of its samples, and check the type of the result."""
         for sample in call["samples"]:
             with self.step(call["at"]):
-                params: Any = self.parse(getattr(self.types, call["params"]))(sample) if call["params"] else None
-                arguments = {
-                    name: getattr(params, attribute)
-                    for name, attribute in call["fields"].items()
-                    if attribute in params.model_fields_set
-                }
-                method = getattr(sender, call["name"])
                 async with asyncio.timeout(SECONDS):
-                    result = await (method(params) if call["whole"] else method(**arguments))
+                    result = await send(sender, self.types, call, sample)
                 if call["result"]:
                     self.parse(getattr(self.types, call["result"]))(result)
 
@@ -161,6 +154,17 @@ class Conversation:
                 result = await client.call_tool("add", {"a": 2, "b": 3})
                 texts = [getattr(block, "text", "") for block in result.content]
                 assert texts == ["5"], f"a tool returned {texts} instead of 5: {self.left_out.take()}"
+
+
+async def send(sender: Any, types: Any, call: Plan, sample: Any, **options: Any) -> Any:
+    """Send a request or a notification with one of its samples, and return the result. Only requests have options."""
+    parse = importlib.import_module("mcp_runtime.protocol.models").validator
+    params: Any = parse(getattr(types, call["params"]))(sample) if call["params"] else None
+    fields = {name: attribute for name, attribute in call["fields"].items() if attribute in params.model_fields_set}
+    arguments = {name: getattr(params, attribute) for name, attribute in fields.items()}
+    method = getattr(sender, call["name"])
+    options = options if call["result"] else {}
+    return await (method(params, **options) if call["whole"] else method(**arguments, **options))
 
 
 def short(error: BaseException) -> str:

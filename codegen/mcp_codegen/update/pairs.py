@@ -22,9 +22,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 if TYPE_CHECKING:
-    from .conversation import LastFailure, Plan, short
+    from .conversation import LastFailure, Plan, send, short
 else:
-    from conversation import LastFailure, Plan, short  # The program beside this one.
+    from conversation import LastFailure, Plan, send, short  # The program beside this one.
 
 SECONDS = 30.0  # The time limit of one call, which a busy machine does not reach.
 APP = "an App"
@@ -184,7 +184,7 @@ class Pairs:
             self.turn = number
             try:
                 options = self.options(on_progress=heard.append, timeout=SECONDS)
-                await self._send(sender, self._module(cell.client), call, sample, options)
+                await send(sender, self._module(cell.client).types, call, sample, options=options)
                 if call["method"] == carried and not heard:
                     raise AssertionError("the progress of the request does not arrive")
             except Exception as error:
@@ -192,18 +192,6 @@ class Pairs:
                 if not number or REFUSED.search(text) is None:
                     self._note(cell, call["at"], error, text)
                     return
-
-    async def _send(self, sender: Any, module: Any, call: Plan, sample: Any, options: Any) -> Any:
-        params: Any = self.parse(getattr(module.types, call["params"]))(sample) if call["params"] else None
-        arguments = {
-            name: getattr(params, attribute)
-            for name, attribute in call["fields"].items()
-            if attribute in params.model_fields_set
-        }
-        method = getattr(sender, call["name"])
-        if call["result"] is None:
-            return await (method(params) if call["whole"] else method(**arguments))
-        return await (method(params, options=options) if call["whole"] else method(**arguments, options=options))
 
     def _app_steps(self, client: Any, revision: str) -> Any:
         """Yield what a client does with the app: the methods and params are those of the app, in its revision."""
@@ -223,8 +211,8 @@ class Pairs:
             converted = chain.params(LOWER, rows[name].method, params, provided={"client_capabilities": {}})
             sample = plan[method]["samples"][0]  # It has what each request of the revision has.
             sent = {name: value for name, value in sample.items() if name == "_meta"} | dict(converted)
-            types, options = self._module(revision), self.options(timeout=SECONDS)
-            result = await self._send(client, types, plan[method], sent, options)
+            types, options = self._module(revision).types, self.options(timeout=SECONDS)
+            result = await send(client, types, plan[method], sent, options=options)
             shown = back.result(LOWER, method, result.model_dump())
             if expected not in json.dumps(shown):
                 lost = self.left_out.take() or json.dumps(shown)[:100]

@@ -228,7 +228,8 @@ def sdks(session: nox.Session) -> None:
 @nox.session
 def docs(session: nox.Session) -> None:
     """Run the code of README and docs/, and check their links and words."""
-    python(session, "-m", "pytest", "-q", "tests/house/test_docs.py", "tests/website")
+    python(session, "-m", "pytest", "-q", "tests/website")
+    python(session, "-m", "pytest", "-q", "-n", "auto", "-m", "not check", "tests/house/test_docs.py")
 
 
 @nox.session(venv_backend="venv")

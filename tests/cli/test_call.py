@@ -103,7 +103,7 @@ def test_an_error_of_the_tool_is_exit_code_1(file: Path) -> None:
 @pytest.mark.parametrize(
     ("words", "message"),
     [
-        (("shwo",), "the server has no tool 'shwo'; did you mean 'show'?"),
+        pytest.param(("shwo",), "the server has no tool 'shwo'; did you mean 'show'?", marks=pytest.mark.long),
         (("show", "text"), "takes NAME=VALUE, not 'text'"),
         (("show", "text=a", "--arguments", "{}"), "exclude each other"),
         (("show", "--arguments", "[1]"), "must be a JSON object"),

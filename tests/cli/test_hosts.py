@@ -260,7 +260,11 @@ def test_a_dry_run_prints_the_entry_and_writes_nothing(home: Path) -> None:
             ("server.py", "--name", "x", "--host", "cursor", "--host", "gemini", "--file", "f"),
             "--file needs one --host",
         ),
-        (("server.py:nothing",), "the module has no 'nothing'; its servers are: weather; nothing was written"),
+        pytest.param(
+            ("server.py:nothing",),
+            "the module has no 'nothing'; its servers are: weather; nothing was written",
+            marks=pytest.mark.long,
+        ),
     ],
     ids=["nothing", "missing", "url", "scope", "name", "header", "file", "does-not-start"],
 )

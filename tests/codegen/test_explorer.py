@@ -95,6 +95,7 @@ def test_a_type_shows_its_fields_its_sentences_and_who_uses_it(browser: Browser,
     assert "Tool.inputSchema" in texts(browser, ".uses li")
 
 
+@pytest.mark.long
 def test_the_changes_between_any_two_revisions_stand_side_by_side(browser: Browser, page: Path) -> None:
     schemas = SchemaCatalog(ROOT / "schema")
     show(browser, page, "changes", "2025-06-18", "2026-07-28")
@@ -112,6 +113,7 @@ def test_the_changes_between_any_two_revisions_stand_side_by_side(browser: Brows
     assert texts(browser, ".changes thead th")[1:3] == ["2024-11-05", "2026-07-28"]
 
 
+@pytest.mark.long
 def test_search_finds_methods_types_and_fields(browser: Browser, page: Path) -> None:
     show(browser, page)
     box = browser.find_element("id", "search")
@@ -128,6 +130,7 @@ def test_search_finds_methods_types_and_fields(browser: Browser, page: Path) -> 
     assert text(browser, "h1").startswith("0 for")
 
 
+@pytest.mark.long
 def test_the_theme_is_that_of_the_reader_until_one_is_chosen(browser: Browser, page: Path) -> None:
     show(browser, page)
     browser.execute_script("try { localStorage.clear() } catch {}")
@@ -146,6 +149,7 @@ def test_the_theme_is_that_of_the_reader_until_one_is_chosen(browser: Browser, p
     browser.execute_cdp_cmd("Emulation.setEmulatedMedia", {"features": []})
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("width", [1280, 400])
 def test_nothing_is_wider_than_the_window(browser: Browser, page: Path, width: int) -> None:
     wider = (

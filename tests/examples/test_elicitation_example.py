@@ -39,7 +39,8 @@ def booked(revision: str, action: str, has_model: bool = False) -> str:
     return asyncio.run(asyncio.wait_for(conversation(), 60))
 
 
-@pytest.mark.parametrize("version", [pytest.param("2025-06-18", marks=pytest.mark.long), "2025-11-25", "2026-07-28"])
+@pytest.mark.long
+@pytest.mark.parametrize("version", ["2025-06-18", "2025-11-25", "2026-07-28"])
 def test_one_tool_asks_the_users_and_the_models_of_clients_of_each_revision(version: str) -> None:
     assert booked(version, "accept", has_model=True) == "1: Roma, 2 guests, Ada\nSee you!"
     assert booked(version, "accept") == "1: Roma, 2 guests, Ada"

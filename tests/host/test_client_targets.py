@@ -16,6 +16,7 @@ import pytest
 from support.cancelled_steps import steps
 from support.endpoints import ALL_REVISIONS, Rev, Tap, among
 from support.http.in_process import served_in_process
+from support.matrices import long_after
 
 from mcp_generated import (
     App,
@@ -68,7 +69,7 @@ def server(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 @pytest.mark.parametrize(
-    "kind", ["file", "path", "module", "command", "words with a path", "parameters", "dict", "json"]
+    "kind", long_after(2, ["file", "module", "path", "command", "words with a path", "parameters", "dict", "json"])
 )
 async def test_a_server_is_started_by_what_names_it(server: Path, kind: str) -> None:
     entry = {"command": sys.executable, "args": [str(server)]}

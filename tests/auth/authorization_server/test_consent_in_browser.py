@@ -149,6 +149,7 @@ def console_errors(browser: Browser) -> list[Any]:
     return [entry["message"] for entry in browser.get_log("browser") if "favicon" not in entry["message"]]
 
 
+@pytest.mark.long
 def test_a_person_signs_in_sees_who_asks_for_what_and_allows_it(browser: Browser, issuer: str, site: Site) -> None:
     console_errors(browser)
     url = registered(issuer, site, "A program")
@@ -196,6 +197,7 @@ def test_a_client_logs_in_by_way_of_the_browser_and_calls_a_tool(
     assert capsys.readouterr().out.splitlines() == ["ada has 1 notes", "buy milk"]
 
 
+@pytest.mark.long
 def test_a_person_who_says_no_is_taken_back_without_a_code(browser: Browser, issuer: str, site: Site) -> None:
     sign_in(browser, registered(issuer, site, "A program"))
     arrives(browser, "button[value=deny]", "Arrived")
@@ -203,12 +205,14 @@ def test_a_person_who_says_no_is_taken_back_without_a_code(browser: Browser, iss
     assert came["error"] == "access_denied" and "code" not in came
 
 
+@pytest.mark.long
 def test_a_program_of_a_hostile_name_shows_it_as_text(browser: Browser, issuer: str, site: Site) -> None:
     sign_in(browser, registered(issuer, site, HOSTILE))
     assert HOSTILE in text(browser) and browser.title == "Allow access?"
     assert browser.execute_script("return document.images.length + document.scripts.length") == 0
 
 
+@pytest.mark.long
 def test_a_page_that_frames_the_page_of_consent_gets_nothing_of_it(browser: Browser, issuer: str, site: Site) -> None:
     url = registered(issuer, site, "A program")
     sign_in(browser, url)

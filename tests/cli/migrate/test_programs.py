@@ -118,6 +118,7 @@ def test_a_program_answers_as_it_says_after_its_migration(sdk: str, goal: str, t
         assert (expected in text, is_error) == (True, expected_error)
 
 
+@pytest.mark.long
 def test_a_server_of_many_tools_lists_them_at_once() -> None:
     program = (
         "import asyncio, json, sys\nfrom mcp_generated.compat import FastMCP, Client\nserver = FastMCP('x')\n"

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from support.matrices import long_after
 from support.windows import emulated
 
 from mcp_runtime.transports.stdio import piped_child
@@ -78,13 +79,16 @@ NEW_GROUP, NO_WINDOW = 0x200, 0x08000000
 
 @pytest.mark.parametrize(
     ("method", "variables", "code"),
-    [
-        ("kill", {}, -9),
-        ("kill", {"EMULATED_NO_JOBS": "1"}, -9),
-        ("terminate", {}, -12),  # SIGUSR2 stands for Ctrl-Break.
-        ("terminate", {"EMULATED_CONSOLE": "0"}, -9),
-        ("release", {}, -9),
-    ],
+    long_after(
+        1,
+        [
+            ("terminate", {}, -12),  # SIGUSR2 stands for Ctrl-Break.
+            ("kill", {}, -9),
+            ("kill", {"EMULATED_NO_JOBS": "1"}, -9),
+            ("terminate", {"EMULATED_CONSOLE": "0"}, -9),
+            ("release", {}, -9),
+        ],
+    ),
 )
 def test_a_tree_ends_as_a_whole(method: str, variables: dict[str, str], code: int) -> None:
     seen = emulated.run(TREE, "time.sleep(60)", method, **variables)

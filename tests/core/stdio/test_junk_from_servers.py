@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 from support.clients import connect
+from support.matrices import long_after
 
 from mcp_generated import InvalidResponseError
 
@@ -64,7 +65,7 @@ def server() -> Any:
     return connect([sys.executable, "-c", PROGRAM], stderr=lambda line: None)
 
 
-@pytest.mark.parametrize("what", JUNK)
+@pytest.mark.parametrize("what", long_after(1, JUNK))
 async def test_thousands_of_lines_of_junk_deadlock_nothing_and_get_no_answer(what: str) -> None:
     async with asyncio.timeout(60), server() as client:
         for _ in range(2):

@@ -33,6 +33,7 @@ from support.chatbot import (
 )
 from support.checkers import mypy, pyright
 from support.fake_weather import FakeWeather, serving
+from support.matrices import long_after
 
 
 @pytest.fixture
@@ -75,12 +76,15 @@ def test_a_wrong_entry_of_a_configuration_is_left_out(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(
     ("content", "message"),
-    [
-        (None, "cannot be read: No such file"),
-        ("{", "is not JSON: "),
-        ("[]", "has no object 'mcpServers'"),
-        ("{}", "has no"),
-    ],
+    long_after(
+        1,
+        [
+            (None, "cannot be read: No such file"),
+            ("{", "is not JSON: "),
+            ("[]", "has no object 'mcpServers'"),
+            ("{}", "has no"),
+        ],
+    ),
 )
 def test_a_wrong_configuration_is_one_line(tmp_path: Path, content: str | None, message: str) -> None:
     path = tmp_path / "config.json"

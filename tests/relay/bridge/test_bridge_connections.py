@@ -14,6 +14,7 @@ import pytest
 from support.clients import connect
 from support.feature_cells.bridge.bridge_processes import bridge_command, listening
 from support.feature_cells.bridge.raw_clients import a_bridge, running
+from support.matrices import long_after
 from support.processes import kill, runs
 
 from mcp_generated import RemoteJSONRPCError
@@ -158,7 +159,7 @@ async def test_a_client_that_falls_back_after_a_failed_discovery_gets_the_reason
         assert (await client.initialize("2025-11-25"))["error"] == failed
 
 
-@pytest.mark.parametrize("revisions", ["all", [NEW], ["2025-06-18"]], ids=str)
+@pytest.mark.parametrize("revisions", long_after(1, ["all", [NEW], ["2025-06-18"]]), ids=str)
 async def test_a_server_that_cannot_start_is_the_error_of_any_client(revisions: Any) -> None:
     command = bridge_command(sys.executable, "-I", "-c", "raise SystemExit(3)")
     with pytest.raises(RemoteJSONRPCError, match="^the upstream of the bridge failed: .*exit code 3"):

@@ -17,11 +17,15 @@ from support.project import ROOT
 
 APP: Final = str(ROOT / "tests" / "support" / "servers" / "observed.py")
 LOG_LEVEL: Final = "io.modelcontextprotocol/logLevel"
-TRANSPORTS: Final = ("stdio", "http")
 
 CELLS: Final = pytest.mark.parametrize(
     ("transport", "rev"),
-    [(transport, rev) for transport in TRANSPORTS for rev in (ALL_REVISIONS[-3], ALL_REVISIONS[-2], ALL_REVISIONS[-1])],
+    [
+        *(("http", rev) for rev in ALL_REVISIONS[-3:]),
+        # Each of these tests starts a process of its own.
+        ("stdio", ALL_REVISIONS[-1]),
+        *(pytest.param("stdio", rev, marks=pytest.mark.long) for rev in ALL_REVISIONS[-3:-1]),
+    ],
     ids=str,
 )
 

@@ -15,7 +15,11 @@ from mcp_generated.v2026_07_28 import Client
 
 CELLS = pytest.mark.parametrize(
     ("transport", "rev"),
-    [(transport, rev) for transport in ("stdio", "http") for rev in ALL_REVISIONS if rev.id >= "2025-06-18"],
+    [
+        *(("http", rev) for rev in ALL_REVISIONS if rev.id >= "2025-06-18"),
+        ("stdio", ALL_REVISIONS[-1]),
+        *(pytest.param("stdio", rev, marks=pytest.mark.long) for rev in ALL_REVISIONS[2:-1]),
+    ],
     ids=str,
 )
 RARE = RateLimit(per_second=0.0001, burst=3)

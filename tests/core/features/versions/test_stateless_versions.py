@@ -34,6 +34,7 @@ OLD, RELEASE, DRAFT, LATER = "2025-11-25", "2026-07-28", "draft", "draft-2"
 STATELESS = [RELEASE, DRAFT, LATER]
 PREFIX = "io.modelcontextprotocol/"
 UNSUPPORTED = -32022
+pytestmark = pytest.mark.long  # A package of three versions and two drafts is written for these tests.
 # What the list of tools shows of the version in which it was served.
 SHADES = {OLD: [], RELEASE: [], DRAFT: ["shade"], LATER: ["shade", "tone"]}
 
@@ -159,7 +160,6 @@ async def connected(over: str, server: Any, program: tuple[str, ...], package: M
 CONNECTIONS = pytest.mark.parametrize("over", long_after(1, ["memory", "stdio", "bridge"]))
 
 
-@pytest.mark.long
 @CONNECTIONS
 @pytest.mark.parametrize("first", [*STATELESS, OLD])
 async def test_each_request_of_a_connection_is_served_in_the_version_that_it_names(

@@ -115,16 +115,16 @@ def exhaustive(session: nox.Session) -> None:
 
 @nox.session
 def fuzz(session: nox.Session) -> None:
-    """Give 40,000 mutated inputs to each reader of the bytes of others; `-- --inputs 200000` gives more."""
+    """Give 20,000 mutated inputs to each reader of the bytes of others; `-- --inputs 200000` gives more."""
     jobs = str(os.cpu_count() or 1)
-    python(session, "benchmarks/reliability/fuzz.py", "--inputs", "40000", "--jobs", jobs)
+    python(session, "benchmarks/reliability/fuzz.py", "--inputs", "20000", "--jobs", jobs)
 
 
 @nox.session
 def simulation(session: nox.Session) -> None:
-    """Play 2,500 schedules of a simulated world; `-- --schedules 100000` plays more."""
+    """Play 1,000 schedules of a simulated world; `-- --schedules 100000` plays more."""
     session.env["PYTHONPATH"] = "tests"
-    python(session, "-m", "simulation", "--schedules", "2500")
+    python(session, "-m", "simulation", "--schedules", "1000")
 
 
 @nox.session(venv_backend="uv|venv")

@@ -41,7 +41,7 @@ else:
 # What a module with a test for several revisions contains.
 MATRICES = ("revision", "REVISIONS", "among(", "HANDSHAKE", "protocol_version")
 # What a module with a long test contains: the mark, or a name of another module by which its tests get the mark.
-MARKS_OF_LONG_TESTS = ("long", "FEW_HOMES", "client_of", *MATRICES)
+MARKS_OF_LONG_TESTS = ("long", "FEW_HOMES", "CELLS", "client_of", *MATRICES)
 DEADLINE = 20.0  # Seconds that a coroutine function gets as a test, where no marker gives it more.
 
 

@@ -15,6 +15,7 @@ from support.project import ROOT
 
 from mcp_codegen.errors import CodegenError
 from mcp_codegen.render.source import format_module, format_modules, format_text
+from mcp_generated import REVISIONS
 
 UNFORMATTED = "class A :\n    x = 'a'\ndef f( b ):\n        return ( b )\n"
 FORMATTED = 'class A:\n    x = "a"\n\n\ndef f(b):\n    return b\n'
@@ -106,10 +107,15 @@ def test_imports_that_are_not_used_go_and_the_others_stand_in_their_groups() -> 
     assert "unused" in format_text(IMPORTS, "an index")
 
 
+@pytest.mark.edges("v2024_11_05", "v2026_07_28", "others")
 @pytest.mark.long
-def test_black_writes_each_generated_module_in_the_same_way() -> None:
-    modules = sorted((ROOT / "generated" / "mcp_generated").rglob("*.py"))
-    assert len(modules) > 100
+@pytest.mark.parametrize("package", ["others", *sorted(REVISIONS.values())])
+def test_black_writes_each_generated_module_in_the_same_way(package: str) -> None:
+    generated = ROOT / "generated" / "mcp_generated"
+    modules = sorted(generated.rglob("*.py") if package == "others" else (generated / package).rglob("*.py"))
+    if package == "others":
+        modules = [module for module in modules if module.relative_to(generated).parts[0] not in REVISIONS.values()]
+    assert modules
     for module in modules:
         text = module.read_text(encoding="utf-8")
         assert format_text(text, module.name) == text

@@ -22,13 +22,15 @@ EVERYTHING = str(ROOT / "examples" / "everything" / "server.py")
 SUITE_SERVER = str(ROOT / "tests" / "conformance" / "server.py")
 SMALL_SERVER = str(ROOT / "tests" / "conformance" / "small_server.py")
 TRANSPORTS = {"stdio": "", "http": "/mcp", "sse": "/sse"}
+OLDEST = HANDSHAKE[0]
+# Each scenario runs over stdio and over HTTP in the newest version, and over the oldest transport in the oldest one.
 CASES = [
     pytest.param(
         transport,
         rev,
         scenario,
         id=f"{transport}-{rev}-{scenario.__name__}",
-        marks=() if transport == "stdio" or rev is HANDSHAKE[-1] else pytest.mark.long,
+        marks=() if rev is (OLDEST if transport == "sse" else HANDSHAKE[-1]) else pytest.mark.exhaustive,
     )
     for transport in TRANSPORTS
     for rev in HANDSHAKE

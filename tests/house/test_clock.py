@@ -1,4 +1,5 @@
-"""The runtime and the products ask one clock how late it is, which tests and simulated schedules can set."""
+"""What the runtime and the products have in one module: the clock, which tests and simulated schedules can set, the
+rates that hold where nobody has said otherwise, and the name of the generator."""
 
 from __future__ import annotations
 
@@ -6,6 +7,8 @@ import ast
 from collections.abc import Iterator
 
 from support.source_tree import python_files, relative, syntax_tree
+
+from mcp_runtime.aio import rates
 
 CLOCK = "runtime/mcp_runtime/aio/clock.py"
 READ = ("time", "monotonic", "time_ns", "monotonic_ns")  # Not perf_counter: how long work takes is not simulated.
@@ -46,3 +49,28 @@ def test_each_way_to_read_it_is_noticed() -> None:
         assert [*readings(ast.parse(source))] == [1], source
     for source in ("time.perf_counter()", "time.sleep(1)", "loop.time()", "from time import perf_counter"):
         assert [*readings(ast.parse(source))] == [], source
+
+
+def test_no_other_module_has_a_rate_of_its_own() -> None:
+    written = [
+        relative(path)
+        for path in python_files("runtime", "products")
+        for node in ast.walk(syntax_tree(path))
+        if isinstance(node, ast.Call) and ast.unparse(node.func) == "RateLimit"
+        if all(isinstance(value, ast.Constant) for value in (*node.args, *(item.value for item in node.keywords)))
+    ]
+    defaults = [value for value in vars(rates).values() if isinstance(value, rates.RateLimit)]
+    assert written == ["runtime/mcp_runtime/aio/rates.py"] * len(defaults)
+    assert len(defaults) == 5
+
+
+def test_nothing_that_serves_or_connects_has_the_name_of_the_generator() -> None:
+    """But the places on a disk, and the message of the generator itself."""
+    kept = {"products/mcp_products/auth/client/storage.py", "runtime/mcp_runtime/command.py"}
+    named = {
+        relative(path)
+        for path in python_files("runtime", "products")
+        for node in ast.walk(syntax_tree(path))
+        if isinstance(node, ast.Constant) and str(node.value).startswith("mcp-codegen")
+    }
+    assert named == kept

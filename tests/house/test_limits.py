@@ -66,6 +66,7 @@ def test_long_tests_get_their_mark_in_their_module_or_by_a_listed_name() -> None
     assert marking == {
         "tests/support/stores/homes.py",
         "tests/support/each_way.py",
+        "tests/support/http/observed_clients.py",
         "tests/conftest.py",
         "tests/support/matrices.py",
     }

@@ -50,12 +50,21 @@ def _transport_and_version(item: pytest.Item) -> tuple[str, str] | None:
     return (str(params["over"]), str(params["rev"])) if {"over", "rev"} <= params.keys() else None
 
 
+# The transports of users carry messages, and know no feature: the tests of these folders run over them.
+_OVER_CUSTOM = {"tools", "messages", "cancellation"}
+
+
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
     """Tests that make a client by `client_of` run in each way; those that write on the wire themselves in memory."""
     test = metafunc.function
     if "client_of" in test.__code__.co_names and test.__name__ not in _IN_MEMORY:
         metafunc.fixturenames.append("over")
-        with_a_listener = [pytest.param(kind, marks=pytest.mark.long) for kind in ("socket", *_CUSTOM)]
+        is_carried = not _OVER_CUSTOM.isdisjoint(metafunc.definition.path.parts)
+        custom = pytest.mark.long if is_carried else pytest.mark.exhaustive
+        with_a_listener = [
+            pytest.param("socket", marks=pytest.mark.long),
+            *(pytest.param(kind, marks=custom) for kind in _CUSTOM),
+        ]
         metafunc.parametrize("over", ["memory", "http", *with_a_listener], indirect=True)
 
 

@@ -135,6 +135,7 @@ def of_client(id: str, client: str, status: str) -> TaskRecord:
     return replace(record(id, "", created=1000.0), client=client, status=status)
 
 
+@pytest.mark.edges("memory-completed", "memory-input_required", "shared store-working")
 @pytest.mark.long
 @pytest.mark.parametrize("status", ["completed", "failed", "cancelled", "working", "input_required"])
 @pytest.mark.parametrize("shared", [False, True], ids=["memory", "shared store"])

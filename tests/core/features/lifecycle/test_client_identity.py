@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-import ast
 from importlib.metadata import version
 from typing import Any
 
 import pytest
 from support.clients import connect
-from support.source_tree import python_files, relative, syntax_tree
 
 from mcp_generated import App, Context
 
@@ -34,16 +32,3 @@ async def test_a_server_sees_the_program_or_this_package(settings: Any, seen: di
 
     async with connect(app, revisions=revisions, **settings) as client:
         assert (await client.call_tool("who")).structured_content == seen
-
-
-@pytest.mark.long
-def test_nothing_that_serves_or_connects_has_the_name_of_the_generator() -> None:
-    """But the places on a disk, and the message of the generator itself."""
-    kept = {"products/mcp_products/auth/client/storage.py", "runtime/mcp_runtime/command.py"}
-    named = {
-        relative(path)
-        for path in python_files("runtime", "products")
-        for node in ast.walk(syntax_tree(path))
-        if isinstance(node, ast.Constant) and str(node.value).startswith("mcp-codegen")
-    }
-    assert named == kept

@@ -15,7 +15,7 @@ from click.testing import CliRunner, Result
 from support.cli.commands import INSTALLED
 
 from mcp_codegen.cli.main import main
-from mcp_codegen.servers.hosts import HOSTS, config_path
+from mcp_codegen.servers.hosts import HOSTS
 
 SERVER = "from mcp_generated import App\nweather = App('My weather')\n"
 RUN = ["-m", "mcp_codegen", "run"]
@@ -75,9 +75,9 @@ LIBRARY = "/u/Library/Application Support"
     ],
 )
 def test_each_host_has_its_file_on_each_platform(host: str, linux: str, darwin: str, windows: str) -> None:
-    assert config_path(host, "linux", {"HOME": "/u"}).as_posix() == linux
-    assert config_path(host, "darwin", {"HOME": "/u"}).as_posix() == darwin
-    assert config_path(host, "win32", ROAMING).as_posix() == windows
+    assert HOSTS[host].path_of_user("linux", {"HOME": "/u"}).as_posix() == linux
+    assert HOSTS[host].path_of_user("darwin", {"HOME": "/u"}).as_posix() == darwin
+    assert HOSTS[host].path_of_user("win32", ROAMING).as_posix() == windows
 
 
 def stdio(key: str, more: Mapping[str, object], where: Path) -> dict[str, object]:

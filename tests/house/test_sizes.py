@@ -92,7 +92,7 @@ MAX_CODE_LINES = {
     LINT: 2_550,
     CARDS: 300,
     COMPAT: 5_455,
-    "codegen": 18_100,
+    "codegen": 17_960,
     MIGRATE: 1_700,
     PROVIDERS: 230,
 }

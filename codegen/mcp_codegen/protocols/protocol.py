@@ -22,8 +22,8 @@ from ..render.package import declared_types
 from ..render.source import GENERATOR, format_modules, print_template, verify_types_module
 from ..render.types import docstring, literal
 from .document import Direction, ProtocolDocument, ProtocolMessage, require_object
-from .documents import read_meta_model, read_open_rpc
 from .json_schema import read_json_schema
+from .notations import read_meta_model, read_open_rpc
 
 # The manifest of a protocol: what its document does not state.
 #

@@ -1,1 +1,1 @@
-"""Reports on schemas: the clarity report, and the explorer page."""
+"""Reports on revisions: what changed between two, what is unclear in one, and a page with all."""

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import tomllib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import date
 from enum import IntEnum
+from pathlib import Path
 from typing import Final
 
 from ..errors import Json
@@ -35,60 +37,15 @@ class Rule:
     text: str
 
 
-_FINE: Final = Severity.COMPATIBLE
-_LATER: Final = Severity.DEPRECATED
-_BREAKS: Final = Severity.BREAKING
+def _rules() -> Mapping[str, Rule]:
+    rows = tomllib.loads(Path(__file__).with_name("rules.toml").read_text(encoding="utf-8"))
+    return {
+        name: Rule(Severity[sender.upper()], Severity[receiver.upper()], text)
+        for name, (sender, receiver, text) in rows.items()
+    }
 
-DIFF_RULES: Final[Mapping[str, Rule]] = {
-    "method-added": Rule(_FINE, _FINE, "A new method that needs a capability, or a notification that may be ignored."),
-    "method-required": Rule(_FINE, _BREAKS, "A new request that needs no capability: the receiver must answer it."),
-    "method-removed": Rule(_BREAKS, _FINE, "A method was removed: its senders get an error."),
-    "method-deprecated": Rule(_LATER, _LATER, "A method will be removed."),
-    "method-restored": Rule(_FINE, _FINE, "A method is no longer deprecated."),
-    "method-kind": Rule(_BREAKS, _BREAKS, "A message became part of another message, or the reverse."),
-    "method-renamed": Rule(_BREAKS, _BREAKS, "The same method under another name."),
-    "params-added": Rule(_FINE, _FINE, "A message without params may have params now."),
-    "params-removed": Rule(_BREAKS, _BREAKS, "A message no longer has params."),
-    "params-required": Rule(_BREAKS, _FINE, "The params may no longer be left out."),
-    "params-optional": Rule(_FINE, _BREAKS, "The params may be left out."),
-    "params-type": Rule(_FINE, _FINE, "The params are of another type; its fields are reported separately."),
-    "result-type": Rule(_FINE, _FINE, "The result is of another type; its fields are reported separately."),
-    "interim-added": Rule(_BREAKS, _FINE, "A further interim result is possible; the requester must handle it."),
-    "interim-removed": Rule(_FINE, _BREAKS, "An interim result is no longer possible."),
-    "interim-on-request": Rule(_FINE, _FINE, "An interim result that only params request is possible, or no longer."),
-    "capability-changed": Rule(_BREAKS, _BREAKS, "A method needs another capability."),
-    "type-added": Rule(_FINE, _FINE, "A new type; its uses are reported separately."),
-    "type-removed": Rule(_FINE, _FINE, "A type was removed; its uses are reported separately."),
-    "type-renamed": Rule(_FINE, _FINE, "The same type under another name: bindings change, the wire does not."),
-    "type-deprecated": Rule(_LATER, _LATER, "A type will be removed."),
-    "type-restored": Rule(_FINE, _FINE, "A type is no longer deprecated."),
-    "type-extends": Rule(_FINE, _FINE, "A type has other bases; the fields it gains or loses are reported."),
-    "type-form": Rule(_BREAKS, _BREAKS, "An object became something else, or the reverse."),
-    "field-added": Rule(_FINE, _FINE, "A new optional field."),
-    "field-added-required": Rule(_BREAKS, _FINE, "A new required field."),
-    "field-renamed": Rule(_BREAKS, _BREAKS, "The same field under another name."),
-    "field-removed": Rule(_BREAKS, _FINE, "An optional field was removed: its value is ignored."),
-    "field-removed-required": Rule(_BREAKS, _BREAKS, "A required field was removed."),
-    "field-required": Rule(_BREAKS, _FINE, "A field may no longer be left out."),
-    "field-optional": Rule(_FINE, _BREAKS, "A field may be left out."),
-    "field-deprecated": Rule(_LATER, _LATER, "A field will be removed."),
-    "field-restored": Rule(_FINE, _FINE, "A field is no longer deprecated."),
-    "value-wider": Rule(_FINE, _BREAKS, "More values, types or union arms are allowed."),
-    "value-narrower": Rule(_BREAKS, _FINE, "Fewer values, types or union arms are allowed."),
-    "value-changed": Rule(_BREAKS, _BREAKS, "Other values, types or union arms are allowed."),
-    "value-described": Rule(_FINE, _FINE, "The same values, described differently."),
-    "revision-id": Rule(_FINE, _FINE, "The constant that is the id of the revision itself."),
-    "constant-added": Rule(_FINE, _FINE, "A new constant, such as an error code."),
-    "constant-removed": Rule(_BREAKS, _BREAKS, "A constant was removed."),
-    "constant-changed": Rule(_BREAKS, _BREAKS, "A constant has another value."),
-    "code-reserved": Rule(_BREAKS, _FINE, "An error code is reserved: another code is sent instead."),
-    "code-free": Rule(_FINE, _BREAKS, "An error code is no longer reserved."),
-    "batches-added": Rule(_FINE, _BREAKS, "A message on the wire may be a list of messages."),
-    "batches-removed": Rule(_BREAKS, _FINE, "A message on the wire may no longer be a list of messages."),
-    "error-id": Rule(_FINE, _BREAKS, "The id of an error for an unreadable request is encoded differently."),
-    "lifecycle-changed": Rule(_BREAKS, _BREAKS, "A connection is initialized differently."),
-    "http-changed": Rule(_BREAKS, _BREAKS, "Messages are sent over HTTP differently; see the overlay."),
-}
+
+DIFF_RULES: Final = _rules()
 
 # The years between the deprecation and the removal of a feature: feature lifecycle of the specification.
 _WINDOW_YEARS: Final = 1

@@ -1,1 +1,1 @@
-"""Live servers: typed wrappers, a lock of the contract, and the changes since."""
+"""Servers: typed wrappers, lock, comparison, bundle, registry, and the configuration files of hosts."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import tomllib
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from itertools import takewhile
@@ -334,31 +335,7 @@ ContractSeverity = Literal["compatible", "review", "breaking"]
 
 SEVERITIES: Final[tuple[ContractSeverity, ...]] = ("compatible", "review", "breaking")
 
-RULES: Final[dict[str, str]] = {
-    "server-renamed": "The server has another name.",
-    "revision-changed": "The server negotiates another protocol version.",
-    "instructions-changed": "The instructions of the server for models changed.",
-    "item-added": "A tool, prompt or resource template was added.",
-    "item-removed": "A tool, prompt or resource template was removed.",
-    "description-changed": "The description, which models read, changed.",
-    "text-changed": "A title or other text for people changed.",
-    "hint-changed": "An annotation that hosts may rely on changed.",
-    "property-added": "A property was added.",
-    "required-property-added": "A required property was added.",
-    "property-removed": "A property was removed.",
-    "became-required": "A property became required.",
-    "became-optional": "A property became optional.",
-    "type-narrowed": "Fewer values are allowed than before.",
-    "type-widened": "More values are allowed than before.",
-    "type-changed": "Other values are allowed than before.",
-    "default-changed": "The default value of a property changed.",
-    "schema-added": "A schema was added.",
-    "schema-removed": "A schema was removed.",
-    "schema-changed": "A schema changed in a way that no other rule covers.",
-    "uri-template-changed": "The URI template of a resource template changed.",
-    "mime-type-changed": "The MIME type of a resource template changed.",
-    "other-changed": "Something changed that no other rule covers.",
-}
+RULES: Final[dict[str, str]] = tomllib.loads(Path(__file__).with_name("rules.toml").read_text(encoding="utf-8"))
 
 
 @dataclass(frozen=True, slots=True)

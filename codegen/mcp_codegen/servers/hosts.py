@@ -7,6 +7,7 @@ import os
 import re
 import shutil
 import sys
+import tomllib
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from difflib import get_close_matches
@@ -29,39 +30,24 @@ class HostEntry:
     headers: Mapping[str, str] = field(default_factory=dict[str, str])
 
 
-class _Places:
-    """The folders in which programs of a platform store their configuration."""
-
-    def __init__(self, platform: str = sys.platform, environment: Mapping[str, str] = os.environ) -> None:
-        self.platform = platform
-        self.environment = environment
-        self.home = Path(environment.get("HOME") or environment.get("USERPROFILE") or Path.home())
-        self.config = Path(environment.get("XDG_CONFIG_HOME") or self.home / ".config")
-        self.windows = Path(environment.get("APPDATA") or self.home / "AppData" / "Roaming")
-
-    @property
-    def applications(self) -> Path:
-        """The folder of programs with a window."""
-        match self.platform:
-            case "darwin":
-                return self.home / "Library" / "Application Support"
-            case "win32":
-                return self.windows
-            case _:
-                return self.config
+def _places(platform: str, environment: Mapping[str, str]) -> dict[str, Path]:
+    """Return the folders in which programs of a platform store their configuration, by the names of hosts.toml."""
+    home = Path(environment.get("HOME") or environment.get("USERPROFILE") or Path.home())
+    config = Path(environment.get("XDG_CONFIG_HOME") or home / ".config")
+    roaming = Path(environment.get("APPDATA") or home / "AppData" / "Roaming")
+    applications = {"darwin": home / "Library" / "Application Support", "win32": roaming}.get(platform, config)
+    claude = Path(environment.get("CLAUDE_CONFIG_DIR") or home)
+    return {"home": home, "config": config, "roaming": roaming, "applications": applications, "claude": claude}
 
 
 @dataclass(frozen=True, slots=True)
 class Host:
-    """A program that starts servers.
-
-    `config_path` takes a `_Places`. `project_file` is the configuration of one project, relative to its folder, empty
-    if the host has none. `remote_key` is the key of a URL, empty if the configuration cannot name one.
-    """
+    """A program that starts servers: a row of hosts.toml."""
 
     name: str
     title: str
-    config_path: Callable[[_Places], Path]
+    user_file: str
+    windows: str = ""
     servers_key: str = "mcpServers"
     project_file: str = ""
     stdio_type: str = ""
@@ -69,10 +55,15 @@ class Host:
     remote_type: str = ""
     next_step: str = "restart it to see the server"
 
+    def path_of_user(self, platform: str = sys.platform, environment: Mapping[str, str] = os.environ) -> Path:
+        """Return the path of the configuration of a user on a platform."""
+        written = self.windows if self.windows and platform == "win32" else self.user_file
+        return Path(written.format(**_places(platform, environment)))
+
     def path(self, scope: Scope, folder: Path) -> Path:
         """Return the path of the configuration. Raises CodegenError if the host has none for a project."""
         if scope == "user":
-            return self.config_path(_Places())
+            return self.path_of_user()
         if not self.project_file:
             raise CodegenError(f"{self.title} has no configuration for one project; use --scope user")
         return folder / self.project_file
@@ -103,66 +94,10 @@ def _goose_entry(name: str, server: HostEntry) -> JsonObject:
     return {**common, "type": "stdio", "cmd": server.command[0], "args": list(server.command[1:]), **variables}
 
 
-def _claude_code(places: _Places) -> Path:
-    return Path(places.environment.get("CLAUDE_CONFIG_DIR") or places.home) / ".claude.json"
-
-
-def _goose(places: _Places) -> Path:
-    if places.platform == "win32":
-        return places.windows / "Block" / "goose" / "config" / "config.yaml"
-    return places.config / "goose" / "config.yaml"
-
-
-_ALL: Final = (
-    Host(
-        "claude-desktop",
-        "Claude Desktop",
-        lambda places: places.applications / "Claude" / "claude_desktop_config.json",
-        remote_key="",
-    ),
-    Host(
-        "claude-code",
-        "Claude Code",
-        _claude_code,
-        project_file=".mcp.json",
-        stdio_type="stdio",
-        remote_type="http",
-        next_step="start a new session to see the server; /mcp shows its state",
-    ),
-    Host(
-        "cursor",
-        "Cursor",
-        lambda places: places.home / ".cursor" / "mcp.json",
-        project_file=".cursor/mcp.json",
-        stdio_type="stdio",
-        next_step="enable the server in its settings, under MCP",
-    ),
-    Host(
-        "vscode",
-        "VS Code",
-        lambda places: places.applications / "Code" / "User" / "mcp.json",
-        servers_key="servers",
-        project_file=".vscode/mcp.json",
-        stdio_type="stdio",
-        remote_type="http",
-        next_step="start the server with the command MCP: List Servers",
-    ),
-    Host(
-        "gemini",
-        "Gemini CLI",
-        lambda places: places.home / ".gemini" / "settings.json",
-        project_file=".gemini/settings.json",
-        remote_key="httpUrl",
-        next_step="restart it; /mcp shows the state of the server",
-    ),
-    Host("goose", "goose", _goose, servers_key="extensions", next_step="start a new session to see the server"),
-)
-HOSTS: Final[Mapping[str, Host]] = {host.name: host for host in _ALL}
-
-
-def config_path(host: str, platform: str, environment: Mapping[str, str]) -> Path:
-    """Return the path of a host's configuration for a user of this platform."""
-    return HOSTS[host].config_path(_Places(platform, environment))
+HOSTS: Final = {
+    name: Host(name, **row)
+    for name, row in tomllib.loads(Path(__file__).with_suffix(".toml").read_text(encoding="utf-8")).items()
+}
 
 
 # The configuration file of a host (`claude_desktop_config.json`): read, checked, and changed by an entry, as JSON or
@@ -177,7 +112,7 @@ SCRIPTS: Final = frozenset({".py", ".js", ".mjs", ".ts", ".jar", ".sh", ".rb"})
 
 def default_config_path(platform: str = sys.platform, environment: Mapping[str, str] = os.environ) -> Path:
     """Return the path of the desktop app's configuration on this platform."""
-    return config_path("claude-desktop", platform, environment)
+    return HOSTS["claude-desktop"].path_of_user(platform, environment)
 
 
 def read_config(path: Path) -> JsonObject:

@@ -1,1 +1,1 @@
-"""The test kit: test vectors, a mock of either side, and recorded connections."""
+"""The test kit: test vectors with their conversions, a mock of either side, and recorded connections."""

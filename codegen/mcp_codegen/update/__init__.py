@@ -1,1 +1,1 @@
-"""The update to a commit of the specification's repository: what it needs is read, imported, tried, and written."""
+"""The update to a commit of the specification's repository: it is read, imported, compared, tried, and written."""

@@ -10,19 +10,21 @@ import asyncio
 import sys
 from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping
 from contextlib import asynccontextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from datetime import timedelta
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final, TextIO, cast
+from typing import TYPE_CHECKING, Any, Final, Literal, TextIO, cast
 from urllib.parse import parse_qs, quote, urlsplit
+
+from pydantic import BaseModel, Field
 
 from mcp_products.legacy_sse.server import LegacySSEHandler
 from mcp_products.versions.adapters import server_candidates
 from mcp_runtime._lazy import LazyModule
 from mcp_runtime.aio.tasks import is_trio_task
 from mcp_runtime.bindings.server import BaseServer, services_of
-from mcp_runtime.errors import ConnectionClosedError, LocalError
+from mcp_runtime.errors import ConnectionClosedError, LocalError, MCPError
 from mcp_runtime.http.asgi import BodyReader, Receive, Scope, Send, send_error
 from mcp_runtime.http.clients import user_of
 from mcp_runtime.http.headers import Headers, HTTPError, read_headers
@@ -38,7 +40,7 @@ from mcp_runtime.transports.stdio.client import start_server
 
 from .forms.form import FORM, seconds
 from .http import TransportSecuritySettings
-from .streams.bridges import StreamTransport, http_library, http_streams, streams_of
+from .streams.bridges import StreamTransport, http_failure, http_library, http_streams, streams_of
 from .streams.message import MessageStream, ReadStream, WriteStream
 
 if TYPE_CHECKING:
@@ -54,18 +56,18 @@ else:  # Imported when they are used.
     trio_server = LazyModule("mcp_products.compat.streams.trio_server")
 
 
-@dataclass
-class StdioServerParameters:
-    """The command that starts a server."""
+class StdioServerParameters(BaseModel):
+    """The command that starts a server. Frameworks make subclasses with fields of their own."""
 
     command: str
-    args: list[str] = field(default_factory=list[str])
+    args: list[str] = Field(default_factory=list[str])
     env: dict[str, str] | None = None
     cwd: str | Path | None = None
     encoding: str = "utf-8"
-    encoding_error_handler: str = "strict"
+    encoding_error_handler: Literal["strict", "ignore", "replace"] = "strict"
 
-    def __post_init__(self) -> None:
+    def model_post_init(self, context: Any, /) -> None:
+        """Raise LocalError for an encoding that is not that of messages."""
         if self.encoding.lower().replace("-", "") != "utf8":
             raise LocalError(
                 f"StdioServerParameters: encoding {self.encoding!r}: messages are always in UTF-8; omit it"
@@ -187,13 +189,17 @@ async def sse_client(
     """Yield the streams of a server with the HTTP+SSE transport of 2024, for `ClientSession`.
 
     `timeout` is that of connecting. `sse_read_timeout` is accepted: streams have no time limit here, requests do.
-    `on_session_created` is called with the id of the session, which the server has put into the URL for messages.
+    A server that cannot be reached is an error of the HTTP library, here. `on_session_created` is called with the id of the session, which the server has put into the URL for messages.
     """
     async with _own_client(httpx_client_factory, headers, timeout, sse_read_timeout, auth) as client:
         options: dict[str, Any] = {"client": client} if client is not None else _options(headers, auth, timeout)
         transport = http_transport(url, oldest=True, **options)
         transport.on_endpoint = partial(_session_of, on_session_created)
         async with http_streams(transport, keeps_revision=True) as streams:
+            try:
+                await transport.switch_to_legacy_sse()
+            except MCPError as error:
+                raise http_failure(error, transport) or error from error
             yield streams
 
 

@@ -6,11 +6,13 @@ import asyncio
 import sys
 from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
-from typing import Any
+from typing import Annotated, Any, Literal
 
 import anyio
 import httpx2
 import pytest
+from pydantic import Field, TypeAdapter
+from support.processes import free_port
 
 from mcp_generated.compat import (
     Client,
@@ -22,6 +24,7 @@ from mcp_generated.compat import (
     Server,
     StdioServerParameters,
     create_connected_server_and_client_session,
+    sse_client,
     stdio_client,
     types,
 )
@@ -31,6 +34,7 @@ from mcp_products.compat.sessions.client import InputRequiredRoundsExceededError
 from mcp_products.compat.sessions.client_session import RequestContext, RequestResponder
 from mcp_products.compat.streams.bridges import http_library
 from mcp_products.compat.streams.message import SessionMessage, create_client_server_memory_streams
+from mcp_runtime.errors import LocalError
 
 
 def shop() -> MCPServer:
@@ -231,3 +235,26 @@ async def test_tools_and_resources_are_made_of_functions() -> None:
 
 def test_the_http_library_of_2_x_is_httpx2() -> None:
     assert http_library() is httpx2
+
+
+def test_a_framework_makes_subclasses_of_the_parameters_of_a_command() -> None:
+    class Own(StdioServerParameters):
+        type: Literal["own"] = "own"
+        seconds: float = 5
+
+    class Other(StdioServerParameters):
+        type: Literal["other"] = "other"
+
+    either: TypeAdapter[Own | Other] = TypeAdapter(Annotated[Own | Other, Field(discriminator="type")])
+    made = either.validate_python({"type": "own", "command": "python", "args": ["a"], "seconds": 1})
+    assert isinstance(made, Own) and (made.command, made.args, made.seconds) == ("python", ["a"], 1)
+    assert made.model_copy(update={"cwd": "/tmp"}).model_dump(exclude_none=True)["cwd"] == "/tmp"
+    with pytest.raises(LocalError, match="messages are always in UTF-8"):
+        Own(command="python", encoding="latin-1")
+
+
+async def test_an_sse_client_of_an_address_where_nobody_listens_fails_at_once() -> None:
+    with pytest.raises(BaseExceptionGroup) as raised:
+        async with sse_client(f"http://127.0.0.1:{free_port()}/sse"):
+            raise AssertionError("it was opened")
+    assert raised.group_contains(httpx2.ConnectError)

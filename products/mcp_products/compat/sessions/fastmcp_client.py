@@ -64,7 +64,7 @@ class StdioTransport(ClientTransport):
 
     def streams(self) -> AbstractAsyncContextManager[Any]:
         """Return the context manager that yields the streams."""
-        parameters = StdioServerParameters(self.command, list(self.args), self.env, self.cwd)
+        parameters = StdioServerParameters(command=self.command, args=[*self.args], env=self.env, cwd=self.cwd)
         return stdio_client(parameters, self.log_file)
 
 

@@ -156,7 +156,7 @@ class HTTPStreams:
     def fail_request(self, id: Id, error: MCPError) -> None:
         """Answer a request that gets no response with an error; a failure of HTTP itself ends the connection."""
         _log.debug("%s", error)
-        failure = _http_failure(error, self._transport)
+        failure = http_failure(error, self._transport)
         if failure is not None:
             self._group.start_soon(_fail, failure)
             return
@@ -257,7 +257,7 @@ async def _fail(error: Exception) -> None:
     raise error
 
 
-def _http_failure(error: MCPError, transport: Any) -> Any:
+def http_failure(error: MCPError, transport: Any) -> Any:
     """Return the exception of the HTTP library for a failure that ends a connection of the official SDK, or
     None.
 

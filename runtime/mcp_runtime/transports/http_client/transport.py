@@ -210,7 +210,7 @@ class HTTPClientTransport:
 
     async def _post_request(self, request: RequestMessage, data: bytes) -> None:
         if self._legacy is None and not self._streamable.revision.http.streamable:
-            await self._switch_to_legacy_sse()
+            await self.switch_to_legacy_sse()
         if self._legacy is not None:
             await self._legacy.send(request, data)
             return
@@ -218,13 +218,13 @@ class HTTPClientTransport:
             await self._streamable.send_request(request, data)
         except LegacyServerError as rejection:
             try:
-                legacy = await self._switch_to_legacy_sse()
+                legacy = await self.switch_to_legacy_sse()
             except MCPError as error:
                 _log.debug("the server does not support HTTP+SSE either: %s", error)
                 raise rejection.error from None
             await legacy.send(request, data)
 
-    async def _switch_to_legacy_sse(self) -> LegacyClient:
+    async def switch_to_legacy_sse(self) -> LegacyClient:
         """Open the stream of HTTP+SSE; the connection ends with the stream."""
         revision = self._streamable.revision
         module = products.require("legacy_sse_client", "a server of HTTP+SSE")

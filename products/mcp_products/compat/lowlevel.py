@@ -213,7 +213,7 @@ class HandlerDecorators:
             content, structured = content
         elif isinstance(value, Mapping):
             structured = cast(Mapping[str, Any], value)
-            content = [t.TextContent(text=json.dumps(structured, indent=2))]
+            content = [t.TextContent(type="text", text=json.dumps(structured, indent=2))]
         elif isinstance(value, str) or not isinstance(value, Iterable):
             return self._error_result(f"Unexpected return type from tool: {type(content).__name__}")
         if tool is not None and tool.get("outputSchema") is not None:
@@ -226,7 +226,7 @@ class HandlerDecorators:
         return t.CallToolResult(content=list(content), structuredContent=structured, isError=False)
 
     def _error_result(self, message: str) -> Any:
-        return self.types.CallToolResult(content=[self.types.TextContent(text=message)], isError=True)
+        return self.types.CallToolResult(content=[self.types.TextContent(type="text", text=message)], isError=True)
 
     def _resource_result(self, uri: str, value: Any) -> Any:
         t = self.types

@@ -189,7 +189,8 @@ async def sse_client(
     """Yield the streams of a server with the HTTP+SSE transport of 2024, for `ClientSession`.
 
     `timeout` is that of connecting. `sse_read_timeout` is accepted: streams have no time limit here, requests do.
-    A server that cannot be reached is an error of the HTTP library, here. `on_session_created` is called with the id of the session, which the server has put into the URL for messages.
+    A server that cannot be reached is an error of the HTTP library, here. `on_session_created` is called with the id of
+    the session, which the server has put into the URL for messages.
     """
     async with _own_client(httpx_client_factory, headers, timeout, sse_read_timeout, auth) as client:
         options: dict[str, Any] = {"client": client} if client is not None else _options(headers, auth, timeout)

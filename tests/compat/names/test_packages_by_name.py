@@ -165,3 +165,53 @@ def test_the_command_says_what_the_package_is_and_what_it_does_not_have(tmp_path
     (information / "METADATA").write_text("Metadata-Version: 2.1\nName: mcp\nVersion: 2.3.0+generated.0.2.0\n")
     assert "not the original package. 2.3.0+generated" in run(tmp_path, path, "-m", "mcp", "--version").stdout
     assert "mcp: 'dev server.py' is not here" in run(tmp_path, path, "-m", "mcp", "dev", "server.py").stderr
+
+
+# A low-level server of 1.30.
+
+LOW_LEVEL = """
+import asyncio, json
+from mcp import types
+from mcp.server.lowlevel import Server
+from mcp.shared.memory import create_connected_server_and_client_session
+
+server = Server("low")
+TOOL = {"inputSchema": {"type": "object", "properties": {"n": {"type": "integer"}}}}
+
+@server.list_tools()
+async def tools():
+    return [types.Tool(name=name, **TOOL) for name in ("fail", "table", "both")]
+
+@server.call_tool()
+async def call(name, arguments):
+    if name == "table":
+        return {"a": 1}
+    if name == "both":
+        return [types.TextContent(type="text", text="two")], {"b": 2}
+    raise ValueError(f"Unknown tool: {name}")
+
+async def main():
+    async with create_connected_server_and_client_session(server) as client:
+        for name, arguments in (("table", {}), ("both", {}), ("fail", {}), ("gone", {}), ("table", {"n": "x"})):
+            result = await client.call_tool(name, arguments)
+            block = result.content[0]
+            print(json.dumps([result.isError, block.type, block.text, result.structuredContent]))
+
+asyncio.run(main())
+"""
+LOW_LEVEL_RESULTS = [
+    '[false, "text", "{\\n  \\"a\\": 1\\n}", {"a": 1}]',
+    '[false, "text", "two", {"b": 2}]',
+    '[true, "text", "Unknown tool: fail", null]',
+    '[true, "text", "Unknown tool: gone", null]',
+]
+
+
+@pytest.mark.long
+def test_exceptions_and_tables_of_tools_of_a_low_level_server_become_results(tmp_path: Path) -> None:
+    (tmp_path / "program.py").write_text(LOW_LEVEL)
+    done = run(tmp_path, written(tmp_path, "v1"), "program.py")
+    assert done.returncode == 0, done.stderr
+    lines = done.stdout.splitlines()
+    assert lines[:4] == LOW_LEVEL_RESULTS
+    assert lines[4].startswith('[true, "text", "Input validation error: ')

@@ -138,17 +138,12 @@ def base(session: nox.Session) -> None:
 
 @nox.session
 def plain(session: nox.Session) -> None:
-    """Run the tests of features and transports without the fast paths, in the last but one and the newest revision:
-    these have the two lifecycles, and the paths depend on no revision."""
+    """Run the tests of what has fast paths without them, in the last but one and the newest revision.
+
+    These have the two lifecycles, and the paths depend on no revision.
+    """
     session.env["MCP_FAST_PATHS"] = "0"
-    folders = (
-        "tests/core",
-        "tests/host",
-        "tests/lenient",
-        "tests/versions",
-        "tests/large",
-        "tests/fast",
-    )
+    folders = ("tests/core", "tests/app", "tests/hosting", "tests/host", "tests/large", "tests/fast")
     newest = "not 2024-11-05 and not 2025-03-26 and not 2025-06-18"
     python(session, "-m", "pytest", "-q", "-n", "auto", "-k", newest, *folders)
 

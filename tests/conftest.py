@@ -119,7 +119,11 @@ def pytest_pycollect_makemodule(module_path: Path, parent: pytest.Collector) -> 
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Skip what this system cannot do."""
+    """Skip what this system cannot do, and begin with the site: of tests that take long, none is left for the end.
+
+    The first worker gets its tests in one go. Others would wait until it has built the site.
+    """
+    items.sort(key=lambda item: "website" not in item.path.parts)
     for item in items:
         if (reason := reason_to_skip(item.nodeid)) is not None:
             item.add_marker(pytest.mark.skip(reason=reason))

@@ -97,7 +97,7 @@ def _seconds(call: Any) -> float:
     return min(times)
 
 
-@pytest.mark.edges
+@pytest.mark.edges("0")
 @pytest.mark.long
 @pytest.mark.parametrize("seed", range(4))
 def test_no_random_schema_and_value_take_longer_than_predicted(seed: int) -> None:

@@ -59,7 +59,7 @@ def test_an_empty_number_of_processes_is_as_none(value: str, monkeypatch: pytest
 def test_switches_are_zero_or_one(name: str, value: str) -> None:
     switch = "ENABLED" if name == "MCP_FAST_PATHS" else "BUSY_POLL"
     script = f"from mcp_products import fast; print(fast.{switch})"
-    done = run(sys.executable, "-c", script, variables={name: value})
+    done = run(sys.executable, "-c", script, variables={"MCP_FAST_PATHS": "", "MCP_BUSY_POLL": "", name: value})
     assert (done.stdout.strip(), done.stderr) == (str(value != "0"), "")
 
 

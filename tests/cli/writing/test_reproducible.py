@@ -52,8 +52,8 @@ def test_the_output_depends_on_nothing_but_the_input(tmp_path: Path) -> None:
         folder, cache = tmp_path / str(number) / "bindings", tmp_path / f"cache {number}"
         assert "written to" in run(place, cache, "--output", folder)
         outputs.append(tree(folder))
-        for other in PLACES:  # With a full cache.
-            assert "all up to date" in run(other, cache, "--output", folder, "--check")
+        other = PLACES[1 - number]  # With a full cache.
+        assert "all up to date" in run(other, cache, "--output", folder, "--check")
         stored = sorted(path.name for path in cache.rglob("*"))
         shutil.rmtree(cache / "output")  # The parts are stored on their own, under the same names.
         assert "all up to date" in run(

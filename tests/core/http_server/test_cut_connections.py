@@ -18,6 +18,7 @@ FIRST = 600  # Bytes in which the head and the first event are.
 STEPS = 25
 
 
+@pytest.mark.edges("0-")
 @pytest.mark.long
 @among(PRIMED)
 @pytest.mark.parametrize("seed", range(3))

@@ -109,23 +109,19 @@ class Store(Protocol):
 
     async def drop(self, *streams: str) -> None:
         """Delete streams."""
-        ...
 
     async def publish(self, channel: str, message: bytes) -> None:
         """Pass a message to the processes that are subscribed to a channel. It may be lost: the truth is in records and
         streams."""
-        ...
 
     async def subscribe(self, channel: str, receive: ReceiveHint) -> None:
         """Call a function with the messages of a channel, in this event loop, from now on.
 
         An empty message says that messages may have been lost. A second subscription of a function changes nothing.
         """
-        ...
 
     async def close(self) -> None:
         """End subscriptions, and release connections and files. Records and streams remain."""
-        ...
 
 
 # The seam of everything that several workers share.

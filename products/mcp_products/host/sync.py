@@ -48,7 +48,6 @@ class Connectable(Protocol):
 
     async def close(self) -> None:
         """Close the connection."""
-        ...
 
 
 RunT = TypeVar("RunT", bound=Connectable)

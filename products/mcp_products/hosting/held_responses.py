@@ -34,11 +34,9 @@ class HoldingConnection(Protocol):
 
     def begin(self, work: Callable[[], Coroutine[Any, Any, None]]) -> None:
         """Run what a function returns, when it is its turn."""
-        ...
 
     def let_go(self, response: ConnectionResponse) -> None:
         """Go on with the next request: a response is complete."""
-        ...
 
 
 class ConnectionResponse:

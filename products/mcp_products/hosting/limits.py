@@ -53,11 +53,9 @@ class Observed(Protocol):
 
     def look(self, now: float) -> None:
         """End the connection if it is late."""
-        ...
 
     def abort(self) -> None:
         """Cut the connection, and drop what is not sent."""
-        ...
 
 
 class ServerConnections:

@@ -48,7 +48,6 @@ class ServeApplication(Protocol):
             until: Returns when the server has to end.
             drain: Seconds for requests to complete at the end.
         """
-        ...
 
 
 def check_other_server(name: str, settings: Mapping[str, Any]) -> None:

@@ -65,7 +65,6 @@ class WorkerPlace(Protocol):
 
     async def begin(self) -> None:
         """Report that requests are served, and end this process when its supervisor has ended."""
-        ...
 
 
 class ASGIServer(Protocol):

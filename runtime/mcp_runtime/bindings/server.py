@@ -43,11 +43,9 @@ class Hosting(Protocol):
 
     def serve_with_uvicorn(self, servers: Sequence[Service], **settings: Any) -> None:
         """Serve until SIGINT or SIGTERM, with several processes where the settings say so."""
-        ...
 
     async def serve_http(self, servers: Sequence[Service], **settings: Any) -> None:
         """Serve in the running event loop until SIGINT or SIGTERM."""
-        ...
 
 
 def _hosting() -> Hosting:
@@ -67,7 +65,6 @@ class Versions(Protocol):
 
     def attach_to_client(self, negotiated: ClientCore) -> None:
         """Give the open connection of one of these clients to the client that they were made of."""
-        ...
 
 
 def versions(revisions: RevisionChoice) -> Versions | None:

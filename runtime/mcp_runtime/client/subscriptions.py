@@ -55,7 +55,6 @@ class ResultCache(Protocol):
 
     def handle_change(self, row: Notification, uri: str | None) -> None:
         """Invalidate the results that a change notification is about."""
-        ...
 
 
 class ClientRoots(Protocol):
@@ -67,7 +66,6 @@ class ClientRoots(Protocol):
 
     def add_handler(self, handlers: dict[str, Any], revision: Revision) -> None:
         """Add the handler that lists these roots. Raises LocalError if the client has one already."""
-        ...
 
     def capabilities(self, revision: Revision) -> Capabilities:
         """Return the capabilities that a client of this protocol version declares to notify about changes."""
@@ -79,7 +77,6 @@ class ClientRoots(Protocol):
 
     async def watch(self, uris: list[str], closed: asyncio.Future[None], notify: Callable[[], Awaitable[None]]) -> None:
         """Notify the server of each change until the connection is closed; `uris` are the roots before."""
-        ...
 
 
 class NotificationListener(Protocol):
@@ -87,7 +84,6 @@ class NotificationListener(Protocol):
 
     def notify(self, row: Notification, params: dict[str, Any]) -> None:
         """Handle a notification of the server."""
-        ...
 
 
 class SubscriptionManager:

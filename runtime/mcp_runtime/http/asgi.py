@@ -26,7 +26,6 @@ class ResponseClient(Protocol):
 
     def on_disconnect(self) -> None:
         """Send no more: the client has disconnected."""
-        ...
 
 
 class HeldResponse(Protocol):
@@ -34,15 +33,12 @@ class HeldResponse(Protocol):
 
     async def send(self, message: MutableMapping[str, Any]) -> None:
         """Send a message of ASGI."""
-        ...
 
     def begin(self, work: Callable[[], Coroutine[Any, Any, None]]) -> None:
         """Run what sends more, when it is its turn."""
-        ...
 
     def abort(self) -> None:
         """Close the connection: the response cannot be completed."""
-        ...
 
 
 # What returns the whole body of a request, what writes a whole response, or a part of one with its head, what tells

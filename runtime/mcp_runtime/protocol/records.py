@@ -20,7 +20,6 @@ class CopiedParams(Protocol):
 
     def note(self, params: Any, value: dict[str, Any], result: Any, capabilities: Any) -> None:
         """Note params that were converted, if others can be copied like them."""
-        ...
 
 
 class Records(Protocol):

@@ -49,7 +49,6 @@ class SessionState(Protocol):
 
     def restore(self, state: list[Any]) -> None:
         """Set the state that `export` has returned."""
-        ...
 
 
 class TaskOptions(Protocol):
@@ -74,7 +73,6 @@ class Deferrable(Protocol):
 
     async def set_status_message(self, message: str) -> None:
         """Set the status message of the task; do nothing if the request has not become one."""
-        ...
 
 
 class ConnectionState:

@@ -101,7 +101,6 @@ class TaskSupport(Protocol):
 
     def check_place(self, function: str, transport: str, settings: Mapping[str, Any]) -> None:
         """Raise LocalError if the tasks need another transport or another store."""
-        ...
 
     def open_queue(self, store: str | Store) -> TaskQueue | None:
         """Return the queue of tasks that may run at any worker; None if there are no such tasks."""

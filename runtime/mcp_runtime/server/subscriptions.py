@@ -40,7 +40,6 @@ class Subscriber(Protocol):
 
     async def notify(self, row: Notification, params: Mapping[str, Any]) -> None:
         """Send the notification to the subscriber. Raises MCPError."""
-        ...
 
 
 @runtime_checkable

@@ -57,16 +57,13 @@ class Instruments(Protocol):
 
     def endpoint_opened(self, endpoint: object, handlers: Sequence[Any], streams: Any) -> None:
         """Count the sessions, streams and requests of an HTTP endpoint."""
-        ...
 
     def endpoint_closed(self, endpoint: object) -> None:
         """Count those of an HTTP endpoint no more."""
-        ...
 
     def counted(self, what: str, attributes: Mapping[str, str], count: int = 1) -> None:
         """Count what happens: "left_out", parts of messages that could not be read; "refused", requests above a limit;
         "resumed", streams that a client goes on with."""
-        ...
 
 
 class NoInstruments:
@@ -143,7 +140,6 @@ class ClientObserver(Protocol):
 
     def add(self, on_close: OnClose | None, on_error: OnError | None) -> None:
         """Add callbacks."""
-        ...
 
     def open_session(self, connection: Connection, transport: Transport | RequestTransport, handle: Handle) -> Session:
         """Return the session of the client, which reports what it rejects."""
@@ -151,15 +147,12 @@ class ClientObserver(Protocol):
 
     def connecting(self) -> None:
         """Note when the client begins to connect."""
-        ...
 
     def connected(self, session: Session, server: Any, revision: str) -> None:
         """Call the callbacks when the session ends."""
-        ...
 
     def report(self, error: Exception) -> None:
         """Call the callbacks for an error that no call raises."""
-        ...
 
     def watching(self, handle: Handle) -> Handle:
         """Return a function that handles messages, and reports the exceptions of their handlers."""
@@ -167,7 +160,6 @@ class ClientObserver(Protocol):
 
     async def finish(self) -> None:
         """Wait for the callbacks that are coroutines."""
-        ...
 
 
 def new_observer() -> ClientObserver:

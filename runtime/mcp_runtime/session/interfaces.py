@@ -151,11 +151,9 @@ class Transport(Protocol):
 
     def send(self, message: bytes, more: bool = False) -> None:
         """Send a message; never blocks. With `more`, further messages follow at once. Raises ConnectionClosedError."""
-        ...
 
     async def drain(self) -> None:
         """Wait until few messages are unsent. Raises ConnectionClosedError."""
-        ...
 
     async def receive(self) -> bytes | None:
         """Return the next message, or None at the end of the connection."""
@@ -163,7 +161,6 @@ class Transport(Protocol):
 
     async def close(self) -> None:
         """Send unsent messages, close the connection and release its resources. It may be called more than once."""
-        ...
 
 
 def closed_error(transport: Any, prefix: str = "") -> ConnectionClosedError:
@@ -203,7 +200,6 @@ class RequestTransport(Protocol):
 
     def send_message(self, message: OutgoingMessage) -> None:
         """Send a message; never blocks. Raises ConnectionClosedError."""
-        ...
 
     async def drain(self) -> None: ...
 
@@ -243,7 +239,6 @@ class Channel(Protocol):
     def close_sse_stream(self, standalone: bool = False) -> None:
         """Close the HTTP connection of the response, or that of the session's own stream, if the client can resume
         the stream."""
-        ...
 
 
 class ChannelProxy:
@@ -319,19 +314,15 @@ class Dispatcher(Protocol):
 
     def identify(self, session_id: str | None) -> None:
         """Set the id of the client's session; None if the dispatcher handles requests without sessions."""
-        ...
 
     def attach(self, channel: Channel) -> None:
         """Send change notifications to this client from now on."""
-        ...
 
     def detach(self) -> None:
         """End the client's subscriptions."""
-        ...
 
     def stamp_server_info(self, connection: Connection) -> None:
         """Add the server's name and version to the `_meta` of every result, where the lifecycle is stateless."""
-        ...
 
 
 class TaskQueue(Protocol):
@@ -339,11 +330,9 @@ class TaskQueue(Protocol):
 
     async def open(self, state: Callable[[], Awaitable[Any]]) -> None:
         """Run tasks from now on; `state` returns what the lifespan of the server yields."""
-        ...
 
     async def close(self) -> None:
         """Run no more tasks, and let others begin again at other workers."""
-        ...
 
 
 class StreamLimits(NamedTuple):

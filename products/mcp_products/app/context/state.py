@@ -28,11 +28,9 @@ class StateStore(Protocol):
 
     async def set(self, session: str, key: str, value: bytes) -> None:
         """Store the JSON of a value."""
-        ...
 
     async def delete(self, session: str, key: str) -> None:
         """Delete a value; do nothing if there is none."""
-        ...
 
 
 class InMemoryStateStore:

@@ -73,7 +73,6 @@ class AuthorizationStorage(Protocol):
 
     async def add_grant(self, grant: StoredGrant, *first: StoredSecret) -> None:
         """Store a grant and its first secrets, and mark its client as used."""
-        ...
 
     async def grant(self, id: str) -> StoredGrant | None:
         """Return a grant, if there is one with this id."""
@@ -93,18 +92,15 @@ class AuthorizationStorage(Protocol):
 
     async def update_upstream(self, id: str, upstream: str) -> None:
         """Replace the encrypted upstream token of a grant."""
-        ...
 
     async def revoke(self, id: str) -> None:
         """Delete a grant with all of its secrets."""
-        ...
 
     async def delete_expired(self, now: float, unused: float) -> None:
         """Delete expired grants and tokens, and clients that were registered before `unused` and never used.
 
         A code is stored as long as its grant, so that a second use is detected. Times are in seconds since the epoch.
         """
-        ...
 
 
 class SQLiteStorage:

@@ -110,7 +110,6 @@ class TokenStorage(Protocol):
 
     async def save(self, server: str, credentials: StoredCredentials | None) -> None:
         """Store the credentials for a server; None deletes them."""
-        ...
 
     def lock(self, server: str) -> AbstractAsyncContextManager[object]:
         """Return a lock that all users of this storage share. Only its holder requests tokens for the server: using a

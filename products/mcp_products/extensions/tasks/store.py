@@ -74,7 +74,6 @@ class TaskStore(Protocol):
 
     async def add(self, record: TaskRecord) -> None:
         """Store a new task until it expires. Raises LocalError if there are too many tasks."""
-        ...
 
     async def get(self, id: str) -> TaskRecord | None:
         """Return the task with this id, None if it does not exist or has expired."""
@@ -82,7 +81,6 @@ class TaskStore(Protocol):
 
     async def update(self, record: TaskRecord) -> None:
         """Replace the record of a task; do nothing if it does not exist any more."""
-        ...
 
 
 _PLACE_BYTES: Final = 256 * 1024

@@ -81,7 +81,6 @@ class Downstream(Protocol):
 
     async def notified(self, connection: UpstreamConnection, method: str, params: dict[str, Any], /) -> None:
         """Pass a notification that belongs to no request that runs."""
-        ...
 
     async def requested(self, connection: UpstreamConnection, method: str, params: dict[str, Any], /) -> Any:
         """Return the result of a request of the upstream, as JSON in the revision of the upstream."""
@@ -89,7 +88,6 @@ class Downstream(Protocol):
 
     def ended(self, connection: UpstreamConnection, /) -> None:
         """Note that the upstream has ended."""
-        ...
 
 
 class UpstreamConnection:

@@ -42,7 +42,6 @@ class UpstreamEvents(Protocol):
 
     def stream_closed(self, id: Id) -> None:
         """Note that the upstream has closed the SSE stream of a request, whose response comes later."""
-        ...
 
 
 class Connector(Protocol):

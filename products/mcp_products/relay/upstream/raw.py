@@ -188,11 +188,9 @@ class DirectResponse(Protocol):
 
     def respond_with(self, body: bytes) -> None:
         """Take the bytes of the result."""
-        ...
 
     def end_with(self, outcome: BaseModel | MCPError) -> None:
         """Take a result that was parsed, or an error."""
-        ...
 
 
 class UpstreamSession(Session):

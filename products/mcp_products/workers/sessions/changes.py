@@ -32,11 +32,9 @@ class ChangeReader(Protocol):
 
     def put_change(self, change: Change) -> None:
         """Send a change to the client, if it wants it."""
-        ...
 
     def begin_before(self, number: int) -> None:
         """Let a change have a lower number than those before: the time of the store has gone back."""
-        ...
 
 
 class ChangeLog:

@@ -90,11 +90,9 @@ class StreamOwner(Protocol):
 
     async def save(self) -> None:
         """Store its state. Raises StoreUnavailableError."""
-        ...
 
     def abandon(self, requests: Sequence[Id], reason: str) -> None:
         """Cancel the handlers of requests, whose stream has ended with an error."""
-        ...
 
 
 class _NoOwner:

@@ -69,7 +69,6 @@ class WatchedStream(Protocol):
 
     async def end_failed(self, reason: str) -> None:
         """End the stream, whose requests fail for a reason. Raises StoreUnavailableError."""
-        ...
 
 
 class ConnectedStream(WatchedStream, Protocol):
@@ -77,7 +76,6 @@ class ConnectedStream(WatchedStream, Protocol):
 
     def on_hint(self, hint: str, token: str = "") -> None:
         """Look for "news", "release" the connection with a token for another one, or "close" it."""
-        ...
 
 
 class UnstoredStream(Protocol):
@@ -85,7 +83,6 @@ class UnstoredStream(Protocol):
 
     def store_soon(self) -> None:
         """Store messages whose connection has not come."""
-        ...
 
 
 def _retrieve(task: asyncio.Task[None]) -> None:

@@ -49,11 +49,9 @@ class PipeListener(Protocol):
 
     def pushed(self, pipe: RedisPipe, message: Sequence[Any]) -> None:
         """Handle a push message; its first part is its kind."""
-        ...
 
     def lost(self, pipe: RedisPipe) -> None:
         """Note that the connection has ended, and the subscriptions over it."""
-        ...
 
 
 class OneProcess:

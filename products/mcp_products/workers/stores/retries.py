@@ -39,7 +39,6 @@ class TrackingStore(Store, Protocol):
 
     async def report(self) -> None:
         """Wait until the changes of this process were reported to the others."""
-        ...
 
 
 @runtime_checkable

@@ -38,11 +38,9 @@ class LegacyClient(Protocol):
 
     async def run(self, ready: asyncio.Future[None]) -> None:
         """Open the stream and deliver its messages until it ends; `ready` is done when messages can be sent."""
-        ...
 
     async def send(self, message: Outgoing, data: bytes) -> None:
         """Send a message; a response to it arrives on the stream. Raises MCPError if the server does not accept it."""
-        ...
 
 
 class HTTPClientTransport:

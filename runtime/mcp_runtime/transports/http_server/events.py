@@ -23,7 +23,6 @@ class EventStore(Protocol):
             number: Number of the message in its stream; numbers begin with 1 and have no gaps.
             message: The encoded JSON-RPC message.
         """
-        ...
 
     def after(self, stream: str, number: int) -> Sequence[NumberedMessage]:
         """Return numbers and messages of a stream that follow this number, in order; empty for an unknown stream."""
@@ -31,7 +30,6 @@ class EventStore(Protocol):
 
     def drop(self, stream: str) -> None:
         """Delete all messages of a stream, if there are any."""
-        ...
 
 
 class InMemoryEventStore:

@@ -237,7 +237,6 @@ class SessionDirectory(Protocol):
 
     async def begin(self, session: HTTPSession) -> None:
         """Let a new session, whose `initialize` has succeeded, be found."""
-        ...
 
     def current(self, id: str, owner: object) -> HTTPSession | None:
         """Return the session of an owner if nothing has to be read to know its state."""
@@ -262,15 +261,12 @@ class SessionDirectory(Protocol):
 
     async def end(self, session: HTTPSession) -> None:
         """End a session with its requests and streams."""
-        ...
 
     def hand_over(self) -> None:
         """Close the streams that other workers can go on with."""
-        ...
 
     async def close(self) -> None:
         """End what this process has."""
-        ...
 
 
 _TOO_MANY: Final = HTTPError(503, "there are too many sessions", INTERNAL_ERROR, retry_after=2, limit="max_sessions")
@@ -465,11 +461,9 @@ class LegacyEndpoint(Protocol):
         self, scope: Scope, headers: Headers, auth: RequestAuth, body: Body, receive: Receive, send: Send
     ) -> None:
         """Serve a request to one of the two endpoints; `body` reads its body."""
-        ...
 
     async def close(self) -> None:
         """End all connections."""
-        ...
 
 
 class EndpointSharing(Protocol):
@@ -479,7 +473,6 @@ class EndpointSharing(Protocol):
 
     def bind(self, lifespan: SharedLifespan) -> None:
         """Use the lifespan of the server, before the endpoint starts."""
-        ...
 
     def sessions(self, factory: SessionFactory, limits: HTTPLimits) -> SessionDirectory:
         """Return where the sessions of all workers are."""
@@ -493,11 +486,9 @@ class EndpointSharing(Protocol):
 
     async def start(self) -> None:
         """Connect to the other workers, when the process starts."""
-        ...
 
     async def open(self) -> None:
         """Connect to the other workers, if that is still to be done. Raises StoreUnavailableError."""
-        ...
 
     async def is_ready(self) -> bool:
         """Return True if requests can be served."""
@@ -505,4 +496,3 @@ class EndpointSharing(Protocol):
 
     async def close(self) -> None:
         """Store what is still to be stored, and leave the other workers."""
-        ...

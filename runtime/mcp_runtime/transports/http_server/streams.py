@@ -36,7 +36,6 @@ class Waiting(Protocol):
 
     def set_result(self, result: bool, /) -> None:
         """Let it go on, with True if there may be something to send."""
-        ...
 
 
 class KeepAliveTimer:

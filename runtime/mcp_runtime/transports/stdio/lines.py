@@ -288,19 +288,15 @@ class ErrorOutput(Protocol):
 
     def unblock_error_output(self) -> None:
         """Let `print` and the loggers of this process write without waiting for the reader of its standard error."""
-        ...
 
     def finish_error_output(self) -> None:
         """Wait a moment until the reader of standard error has taken what was written."""
-        ...
 
     def write_line(self, line: str) -> None:
         """Write a line of a child process to standard error."""
-        ...
 
     def exit_without_threads(self) -> None:
         """Let the process exit soon after its main thread, although threads of handlers still run."""
-        ...
 
 
 class PlainErrorOutput:

@@ -5,18 +5,17 @@ from __future__ import annotations
 import copy
 import inspect
 import os
-from collections.abc import Callable, Mapping
-from typing import Any, Self, TypeVar, Unpack, overload
-
-from pydantic import BaseModel
+from collections.abc import Callable, Coroutine
+from functools import wraps
+from typing import Any, Concatenate, ParamSpec, Self, TypeVar, Unpack
 
 from mcp_runtime.protocol.model_methods import ServerDetails
 from mcp_runtime.session.requests import RequestKeywords, RequestOptions
 
-from .client import HostClient
-from .outputs import ToolOutput
+from .client import HostClient, ResultT
 from .sync import InThread
 
+P = ParamSpec("P")
 T = TypeVar("T")
 
 
@@ -80,22 +79,23 @@ class HostSyncClient(InThread[HostClientT]):
         InThread.__init__(other, self.client.new())  # pyright: ignore[reportUnknownMemberType]
         return other
 
-    def ping(self, *, options: RequestOptions | None = None) -> None:
-        """Ask whether the server responds: with a ping, or with discovery where there is no ping.
+    @staticmethod
+    def _blocking(
+        method: Callable[Concatenate[Any, P], Coroutine[Any, Any, T]],
+    ) -> Callable[Concatenate[HostSyncClient[Any], P], T]:
+        """Return the method that runs this one of the client, and has its parameters and its documentation."""
 
-        Raises MCPError if it does not.
-        """
-        self._run(self.client.ping(options=options))
+        @wraps(method)
+        def call(self: HostSyncClient[Any], *arguments: P.args, **keywords: P.kwargs) -> T:
+            own: Callable[P, Coroutine[Any, Any, T]] = getattr(self.client, method.__name__)
+            return self._run(own(*arguments, **keywords))
 
-    def set_log_level(self, level: str | None) -> None:
-        """Request the log messages of a severity and above, from the next request on.
+        return call
 
-        Args:
-            level: The lowest severity; None requests none, in a stateless protocol version.
-
-        Raises LocalError for another severity.
-        """
-        self._run(self.client.set_log_level(level))
+    ping = _blocking(HostClient.ping)
+    set_log_level = _blocking(HostClient.set_log_level)
+    notify = _blocking(HostClient.notify)
+    call_tool = _blocking(HostClient.call_tool)
 
     def set_roots(self, *paths: str | os.PathLike[str]) -> None:
         """Set the folders and files to work on, of a client whose `roots=` are paths. Servers with a handshake are
@@ -105,97 +105,19 @@ class HostSyncClient(InThread[HostClientT]):
         """
         self.client.set_roots(*paths)
 
-    @overload
     def request(
         self,
         method: str,
         params: Any = None,
         *,
-        result: type[T],
+        result: type[ResultT] | None = None,
         options: RequestOptions | None = None,
         **keywords: Unpack[RequestKeywords],
-    ) -> T: ...
-    @overload
-    def request(
-        self,
-        method: str,
-        params: Any = None,
-        *,
-        result: None = None,
-        options: RequestOptions | None = None,
-        **keywords: Unpack[RequestKeywords],
-    ) -> dict[str, Any]: ...
-    def request(
-        self,
-        method: str,
-        params: Any = None,
-        *,
-        result: Any = None,
-        options: RequestOptions | None = None,
-        **keywords: Unpack[RequestKeywords],
-    ) -> Any:
+    ) -> ResultT:
         """Send a request that the protocol does not have, as `Client.request` does."""
+        # Written out: mypy loses the default of `ResultT` in a method that `_blocking` returns.
         return self._run(self.client.request(method, params, result=result, options=options, **keywords))
-
-    def notify(self, method: str, params: Any = None) -> None:
-        """Send a notification that the protocol does not have, as `Client.notify` does."""
-        self._run(self.client.notify(method, params))
 
     def on(self, method: str, function: Callable[..., Any]) -> None:
         """Call a function with messages that the protocol does not have, as `Client.on` does; in another thread."""
         self.client.on(method, function)
-
-    @overload
-    def call_tool(
-        self,
-        name: str,
-        arguments: Mapping[str, Any] | BaseModel | None = None,
-        *,
-        output: type[T],
-        raise_on_error: bool = True,
-        strict: bool | None = None,
-        options: RequestOptions | None = None,
-        **keywords: Unpack[RequestKeywords],
-    ) -> ToolOutput[T]: ...
-    @overload
-    def call_tool(
-        self,
-        name: str,
-        arguments: Mapping[str, Any] | BaseModel | None = None,
-        *,
-        output: None = None,
-        raise_on_error: bool = True,
-        strict: bool | None = None,
-        options: RequestOptions | None = None,
-        **keywords: Unpack[RequestKeywords],
-    ) -> ToolOutput[Any]: ...
-    def call_tool(
-        self,
-        name: str,
-        arguments: Mapping[str, Any] | BaseModel | None = None,
-        *,
-        output: Any = None,
-        raise_on_error: bool = True,
-        strict: bool | None = None,
-        options: RequestOptions | None = None,
-        **keywords: Unpack[RequestKeywords],
-    ) -> ToolOutput[Any]:
-        """Call a tool, and return what it has returned; `data` is its value.
-
-        Args:
-            name: The name of the tool.
-            arguments: The arguments of the tool, as a dict or a model.
-            output: The type of `data`, such as a pydantic model; None for the types of the tool's output schema.
-            raise_on_error: False to return the result of a tool that has failed.
-            strict: False to take structured content that does not match the output schema; True to refuse its absence
-                as well; None for the value of the constructor.
-            options: The options of the request.
-            keywords: The options of the request, as keywords.
-
-        Raises ToolResultError if the tool has failed, and InvalidResponseError for structured content that does not
-        match the output schema, or is not an `output`.
-        """
-        call = self.client.call_tool(
-            name, arguments, output=output, raise_on_error=raise_on_error, strict=strict, options=options, **keywords
-        )
-        return self._run(call)

@@ -9,10 +9,11 @@ import os
 from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
 from datetime import timedelta
 from functools import partial
-from typing import TYPE_CHECKING, Any, ClassVar, Final, Self, TypeVar, Unpack, cast, overload
+from typing import TYPE_CHECKING, Any, ClassVar, Final, Self, Unpack, cast
 
 from pydantic import BaseModel
 from pydantic_core import to_jsonable_python
+from typing_extensions import TypeVar
 
 from mcp_runtime.aio.tasks import is_trio_task
 from mcp_runtime.bindings.arguments import HTTP_RULES, STDIO_RULES
@@ -46,7 +47,8 @@ from .tools import FileRoots
 
 _log: Final = logging.getLogger("mcp_runtime.host.client")
 
-T = TypeVar("T")
+OutputT = TypeVar("OutputT", default=Any)
+ResultT = TypeVar("ResultT", default=dict[str, Any])
 
 
 def _is_roots(value: Any) -> bool:
@@ -248,35 +250,15 @@ class HostClient:
 
     # ---- messages that the protocol does not have -------------------------------------------------------------------
 
-    @overload
     async def request(
         self,
         method: str,
         params: Any = None,
         *,
-        result: type[T],
+        result: type[ResultT] | None = None,
         options: RequestOptions | None = None,
         **keywords: Unpack[RequestKeywords],
-    ) -> T: ...
-    @overload
-    async def request(
-        self,
-        method: str,
-        params: Any = None,
-        *,
-        result: None = None,
-        options: RequestOptions | None = None,
-        **keywords: Unpack[RequestKeywords],
-    ) -> dict[str, Any]: ...
-    async def request(
-        self,
-        method: str,
-        params: Any = None,
-        *,
-        result: Any = None,
-        options: RequestOptions | None = None,
-        **keywords: Unpack[RequestKeywords],
-    ) -> Any:
+    ) -> ResultT:
         """Send a request that the protocol does not have, in whatever protocol version, and return its result.
 
         Args:
@@ -322,7 +304,7 @@ class HostClient:
         if not callable(function):
             raise LocalError(f'on() needs a function: client.on("acme/changed", f); {shown(function)} is not')
         handler = own_handler(function)
-        for client in [self.generated] if self._several is None else self._several.clients.values():
+        for client in self._clients():
             client.parts.own |= {(method, Request): handler, (method, Notification): handler}
 
     def _sole(self, function: str) -> BaseClient:
@@ -343,41 +325,17 @@ class HostClient:
 
     # ---- tools, resources and prompts --------------------------------------------------------------------------------
 
-    @overload
     async def call_tool(
         self,
         name: str,
         arguments: Mapping[str, Any] | BaseModel | None = None,
         *,
-        output: type[T],
+        output: type[OutputT] | None = None,
         raise_on_error: bool = True,
         strict: bool | None = None,
         options: RequestOptions | None = None,
         **keywords: Unpack[RequestKeywords],
-    ) -> ToolOutput[T]: ...
-    @overload
-    async def call_tool(
-        self,
-        name: str,
-        arguments: Mapping[str, Any] | BaseModel | None = None,
-        *,
-        output: None = None,
-        raise_on_error: bool = True,
-        strict: bool | None = None,
-        options: RequestOptions | None = None,
-        **keywords: Unpack[RequestKeywords],
-    ) -> ToolOutput[Any]: ...
-    async def call_tool(
-        self,
-        name: str,
-        arguments: Mapping[str, Any] | BaseModel | None = None,
-        *,
-        output: Any = None,
-        raise_on_error: bool = True,
-        strict: bool | None = None,
-        options: RequestOptions | None = None,
-        **keywords: Unpack[RequestKeywords],
-    ) -> ToolOutput[Any]:
+    ) -> ToolOutput[OutputT]:
         """Call a tool, and return what it has returned; `data` is its value.
 
         Args:

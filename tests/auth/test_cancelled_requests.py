@@ -49,9 +49,7 @@ async def test_a_key_set_is_fetched_for_all_although_its_first_request_was_reset
 
 async def test_a_token_is_exchanged_once_although_its_first_request_was_reset(monkeypatch: pytest.MonkeyPatch) -> None:
     def world() -> Any:
-        exchange = TokenExchange(
-            SERVER, ExchangeSettings({"token_endpoint": f"{ISSUER}/token", "client_id": "gateway"})
-        )
+        exchange = TokenExchange(SERVER, ExchangeSettings(f"{ISSUER}/token", "gateway"))
         exchanged: list[str] = []
 
         async def exchanging(subject: str) -> tuple[str, float]:

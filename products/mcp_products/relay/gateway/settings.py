@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import os
 import tomllib
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
 from fnmatch import fnmatchcase
 from math import inf
 from pathlib import Path
@@ -30,6 +30,7 @@ _NUMBERS: Final = ("rate", "timeout", "list_timeout", "idle")
 _COUNTS: Final = ("connections", "session_connections", "list_items")
 _FLAGS: Final = ("cache", "resources", "prompts", "share")
 _KEYS: Final = ("prefix", "tools", "exchange", "scopes", "breaker", "methods")
+_AS_THEY_ARE: Final = (*_LISTS, "rate", "timeout", "idle", "connections", *_FLAGS, "scopes", "methods")
 _UPSTREAM: Final = (*_TARGET, *_LISTS, *_NUMBERS, *_COUNTS, *_FLAGS, *_KEYS)
 _BREAKER: Final = ("failures", "delay")
 _EXCHANGE: Final = ("token_endpoint", "client_id", "client_secret", "audience", "scope")
@@ -38,100 +39,84 @@ _GATEWAY: Final = ("name", "audit", "lock", "health", "live", "ready", "metrics"
 _SWITCHES: Final = ("code_mode",)
 _MAX_PREFIX: Final = 64
 
+_Kind = tuple[Callable[[Any], bool], str]
+# What a value must be, and the rest of the sentence that refuses another.
+_NUMBER: Final[_Kind] = (
+    lambda value: type(value) in (int, float) and 0 < value < inf,
+    "a number above 0: write {} = 10",
+)
+_COUNT: Final[_Kind] = (lambda value: type(value) is int and value > 0, "a whole number above 0: write {} = 16")
+_FLAG: Final[_Kind] = (lambda value: type(value) is bool, "true or false: write {} = false")
+_TEXT: Final[_Kind] = (lambda value: isinstance(value, str), 'a text: write {} = "…"')
 
-@dataclass(init=False, slots=True)
+
+@dataclass(slots=True)
 class ToolChange:
     """What a gateway changes of one tool: its name, its description, arguments with fixed values, and the scopes that
     it needs."""
 
-    name: str | None
-    description: str | None
-    hidden: bool
-    arguments: dict[str, Any]
-    scopes: tuple[str, ...]
-
-    def __init__(self, table: Mapping[str, Any]) -> None:
-        self.name = table.get("name")
-        self.description = table.get("description")
-        self.hidden = table.get("hidden", False)
-        self.arguments = dict(table.get("arguments", {}))
-        self.scopes = tuple(table.get("scopes", ()))
+    name: str | None = None
+    description: str | None = None
+    hidden: bool = False
+    arguments: dict[str, Any] = field(default_factory=dict[str, Any])
+    scopes: Sequence[str] = ()
 
 
-@dataclass(init=False, slots=True)
+@dataclass(slots=True)
 class ExchangeSettings:
     """How a gateway gets tokens of users for a server: by a token exchange at this token endpoint, as this client."""
 
     token_endpoint: str
     client_id: str
-    client_secret: str | None
-    audience: str | None
-    scope: str | None
-
-    def __init__(self, table: Mapping[str, str]) -> None:
-        self.token_endpoint = table["token_endpoint"]
-        self.client_id = table["client_id"]
-        self.client_secret = table.get("client_secret")
-        self.audience = table.get("audience")
-        self.scope = table.get("scope")
-
-    def __repr__(self) -> str:
-        return f"ExchangeSettings({self.token_endpoint!r})"  # Without the secret.
+    client_secret: str | None = field(default=None, repr=False)
+    audience: str | None = None
+    scope: str | None = None
 
     def with_variables(self) -> ExchangeSettings:
         """Return the settings with the variables of the environment. Raises LocalError for one that is not set."""
         table = {name: getattr(self, name) for name in _EXCHANGE}
-        return ExchangeSettings({name: entry_text(text, name) for name, text in table.items() if text is not None})
+        return ExchangeSettings(**{name: entry_text(text, name) for name, text in table.items() if text is not None})
 
 
-@dataclass(init=False, slots=True)
+@dataclass(slots=True)
 class UpstreamSettings:
     """One server behind a gateway: how it is reached, and what clients may use of it."""
 
     entry: dict[str, Any]
     prefix: str
-    allow: list[str]
-    deny: list[str]
-    rate: float | None
-    timeout: float | None
-    cache: bool
-    resources: bool
-    prompts: bool
-    tools: dict[str, ToolChange]
-    exchange: ExchangeSettings | None
-    scopes: tuple[str, ...]
-    connections: int
     session_connections: int
-    share: bool | None
-    idle: float | None
     limits: ListLimits
+    exchange: ExchangeSettings | None
+    tools: dict[str, ToolChange]
     breaker: BreakerSettings | None
-    methods: tuple[str, ...]
+    allow: Sequence[str] = ("*",)
+    deny: Sequence[str] = ()
+    rate: float | None = None
+    timeout: float | None = None
+    cache: bool = False
+    resources: bool = True
+    prompts: bool = True
+    scopes: Sequence[str] = ()
+    connections: int = MAX_CONNECTIONS
+    share: bool | None = None
+    idle: float | None = None
+    methods: Sequence[str] = ()
 
-    def __init__(self, name: str, table: Mapping[str, Any]) -> None:
-        self.entry = {key: table[key] for key in _TARGET if key in table}
-        self.prefix = table.get("prefix", name)
-        self.allow = table.get("allow", ["*"])
-        self.deny = table.get("deny", [])
-        self.rate = table.get("rate")
-        self.timeout = table.get("timeout")
-        self.connections = table.get("connections", MAX_CONNECTIONS)
+    @classmethod
+    def of_table(cls, name: str, table: Mapping[str, Any]) -> UpstreamSettings:
+        """Return the settings of a table that was checked."""
         default = PROCESSES if "command" in table else HTTP_CONNECTIONS
-        self.session_connections = table.get("session_connections", default)
-        self.share = table.get("share")
-        self.idle = table.get("idle")
-        self.limits = ListLimits(
-            seconds=table.get("list_timeout", LIST_SECONDS), items=table.get("list_items", MAX_ITEMS)
-        )
-        self.cache = table.get("cache", False)
-        self.resources = table.get("resources", True)
-        self.prompts = table.get("prompts", True)
-        self.scopes = tuple(table.get("scopes", ()))
-        self.exchange = ExchangeSettings(table["exchange"]) if "exchange" in table else None
-        self.tools = {tool: ToolChange(change) for tool, change in table.get("tools", {}).items()}
-        self.methods = tuple(table.get("methods", ()))
         breaker = table.get("breaker", True)
-        self.breaker = None if breaker is False else BreakerSettings(**(breaker if is_object(breaker) else {}))
+        return cls(
+            {key: table[key] for key in _TARGET if key in table},
+            table.get("prefix", name),
+            table.get("session_connections", default),
+            ListLimits(seconds=table.get("list_timeout", LIST_SECONDS), items=table.get("list_items", MAX_ITEMS)),
+            ExchangeSettings(**table["exchange"]) if "exchange" in table else None,
+            {tool: ToolChange(**change) for tool, change in table.get("tools", {}).items()},
+            None if breaker is False else BreakerSettings(**(breaker if is_object(breaker) else {})),
+            **{key: table[key] for key in _AS_THEY_ARE if key in table},
+        )
 
     @property
     def target(self) -> tuple[object, ...]:
@@ -154,7 +139,7 @@ class UpstreamSettings:
             and not (change is not None and change.hidden)
         )
 
-    def scopes_of(self, tool: str | None) -> tuple[str, ...]:
+    def scopes_of(self, tool: str | None) -> Sequence[str]:
         """Return the scopes that a request needs for a tool, by the name of the server, or for anything else."""
         change = None if tool is None else self.tools.get(tool)
         return self.scopes if change is None else (*self.scopes, *change.scopes)
@@ -171,34 +156,21 @@ class UpstreamSettings:
         return tool if self.outside(tool) == name and self.allows(tool) else None
 
 
-@dataclass(init=False, slots=True)
+@dataclass(slots=True)
 class GatewaySettings:
     """The settings of a gateway. Paths are relative to the folder of its file."""
 
-    name: str
-    audit: Path | None
-    lock: Path | None
-    health: str | None
-    live: str | None
-    ready: str | None
-    metrics: str | None
-    page: str | None
-    code_mode: bool
-    auth: Mapping[str, Any] | None
     upstreams: dict[str, UpstreamSettings]
-
-    def __init__(self, table: Mapping[str, Any], upstreams: Mapping[str, UpstreamSettings], folder: Path) -> None:
-        self.name = table.get("name", "gateway")
-        self.audit = folder / table["audit"] if "audit" in table else None
-        self.lock = folder / table["lock"] if "lock" in table else None
-        self.health = table.get("health")
-        self.live = table.get("live")
-        self.ready = table.get("ready")
-        self.metrics = table.get("metrics")
-        self.page = table.get("page")
-        self.code_mode = table.get("code_mode", False)
-        self.auth = None
-        self.upstreams = dict(upstreams)
+    auth: Mapping[str, Any] | None
+    name: str = "gateway"
+    audit: Path | None = None
+    lock: Path | None = None
+    health: str | None = None
+    live: str | None = None
+    ready: str | None = None
+    metrics: str | None = None
+    page: str | None = None
+    code_mode: bool = False
 
 
 def read_settings(
@@ -225,53 +197,52 @@ def read_settings(
     _check_keys(where, "the file", content, ("auth", "gateway", "upstreams"))
     gateway = _table(where, "gateway", content.get("gateway", {}))
     _check_keys(where, "[gateway]", gateway, (*_GATEWAY, *_SWITCHES))
-    _check_texts(where, "[gateway]", gateway, _GATEWAY)
+    _check_values(where, "[gateway]", gateway, _GATEWAY, _TEXT)
     for key in ("health", "live", "ready", "metrics", "page"):
         if not gateway.get(key, "/").startswith("/"):
             raise LocalError(f'{where}: {key} is the path of a route: write {key} = "/{gateway[key]}"')
-    _check_flags(where, "[gateway]", gateway, _SWITCHES)
+    _check_values(where, "[gateway]", gateway, _SWITCHES, _FLAG)
     tables = _table(where, "upstreams", content.get("upstreams", {}))
     if not tables:
         raise LocalError(f'{where} has no upstreams: write [upstreams.NAME] with command = "…" or url = "…"')
     upstreams = {name: _upstream(where, name, table) for name, table in tables.items()}
     _check_prefixes(where, {name: item.prefix for name, item in upstreams.items()})
     _check_names(where, {name: item.methods for name, item in upstreams.items()}, package)
-    settings = GatewaySettings(gateway, upstreams, folder)
-    settings.auth = _table(where, "auth", content["auth"]) if "auth" in content else None
-    return settings
+    auth = _table(where, "auth", content["auth"]) if "auth" in content else None
+    paths = {key: folder / gateway[key] for key in ("audit", "lock") if key in gateway}
+    return GatewaySettings(upstreams, auth, **{**gateway, **paths})
 
 
 def _upstream(where: str, name: str, table: Any) -> UpstreamSettings:
     place = f"[upstreams.{name}]"
     table = _table(where, f"upstreams.{name}", table)
     _check_keys(where, place, table, _UPSTREAM)
-    _check_texts(where, place, table, ("prefix",))
+    _check_values(where, place, table, ("prefix",), _TEXT)
     for key in _LISTS:
         value = table.get(key, [])
         if not isinstance(value, list) or not all(isinstance(item, str) for item in value):  # pyright: ignore
             raise LocalError(f'{where}: {place} {key} is a list of patterns: write {key} = ["read_*"]')
     _check_scopes(where, place, table)
     _check_methods(where, place, table)
-    _check_numbers(where, place, table, _NUMBERS)
-    _check_counts(where, place, table, _COUNTS)
-    _check_flags(where, place, table, _FLAGS)
+    _check_values(where, place, table, _NUMBERS, _NUMBER)
+    _check_values(where, place, table, _COUNTS, _COUNT)
+    _check_values(where, place, table, _FLAGS, _FLAG)
     for tool, change in _table(where, f"upstreams.{name}.tools", table.get("tools", {})).items():
         _check_tool(where, f"[upstreams.{name}.tools.{tool}]", _table(where, f"upstreams.{name}.tools.{tool}", change))
     if "exchange" in table:
         _check_exchange(where, place, table)
     if type(table.get("breaker", True)) is not bool:
         _check_breaker(where, f"upstreams.{name}.breaker", table["breaker"])
-    settings = UpstreamSettings(name, table)
-    if settings.prefix and not (
-        settings.prefix.replace("-", "_").isidentifier() and len(settings.prefix) < _MAX_PREFIX
-    ):
-        raise LocalError(f'{where}: {place} the prefix {settings.prefix!r} is no identifier: write prefix = "tools"')
+    settings = UpstreamSettings.of_table(name, table)
+    prefix = settings.prefix
+    if prefix and not (prefix.replace("-", "_").isidentifier() and len(prefix) < _MAX_PREFIX):
+        raise LocalError(f'{where}: {place} the prefix {prefix!r} is no identifier: write prefix = "tools"')
     return settings
 
 
 def _check_tool(where: str, place: str, change: Mapping[str, Any]) -> None:
     _check_keys(where, place, change, _TOOL)
-    _check_texts(where, place, change, ("name", "description"))
+    _check_values(where, place, change, ("name", "description"), _TEXT)
     _check_scopes(where, place, change)
     if type(change.get("hidden", False)) is not bool:
         raise LocalError(f"{where}: {place} hidden is true or false: write hidden = true")
@@ -299,7 +270,7 @@ def _check_methods(where: str, place: str, table: Mapping[str, Any]) -> None:
 def _check_exchange(where: str, place: str, table: Mapping[str, Any]) -> None:
     exchange = _table(where, f"{place[1:-1]}.exchange", table["exchange"])
     _check_keys(where, f"{place[:-1]}.exchange]", exchange, _EXCHANGE)
-    _check_texts(where, f"{place[:-1]}.exchange]", exchange, _EXCHANGE)
+    _check_values(where, f"{place[:-1]}.exchange]", exchange, _EXCHANGE, _TEXT)
     if missing := next((key for key in ("token_endpoint", "client_id") if key not in exchange), None):
         raise LocalError(f'{where}: {place[:-1]}.exchange] has no {missing}: write {missing} = "…"')
     if "url" not in table or "authorization" in map(str.lower, table.get("headers", {})):
@@ -310,8 +281,8 @@ def _check_breaker(where: str, name: str, value: Any) -> None:
     if not is_object(value):
         raise LocalError(f"{where}: {name!r} is a table, or false: write breaker = {{ failures = 5, delay = 30 }}")
     _check_keys(where, f"[{name}]", value, _BREAKER)
-    _check_counts(where, f"[{name}]", value, ("failures",))
-    _check_numbers(where, f"[{name}]", value, ("delay",))
+    _check_values(where, f"[{name}]", value, ("failures",), _COUNT)
+    _check_values(where, f"[{name}]", value, ("delay",), _NUMBER)
 
 
 def _check_prefixes(where: str, prefixes: Mapping[str, str]) -> None:
@@ -358,27 +329,8 @@ def _check_keys(where: str, place: str, table: Mapping[str, Any], allowed: Seque
             raise LocalError(f"{where}: {place} has no key {key!r}; {nearest(key, sorted(allowed), 'keys')}")
 
 
-def _check_numbers(where: str, place: str, table: Mapping[str, Any], keys: Sequence[str]) -> None:
+def _check_values(where: str, place: str, table: Mapping[str, Any], keys: Sequence[str], kind: _Kind) -> None:
+    accepts, example = kind
     for key in keys:
-        value = table.get(key, 1)
-        if type(value) not in (int, float) or not 0 < value < inf:
-            raise LocalError(f"{where}: {place} {key} is a number above 0: write {key} = 10")
-
-
-def _check_counts(where: str, place: str, table: Mapping[str, Any], keys: Sequence[str]) -> None:
-    for key in keys:
-        number = table.get(key, 1)
-        if type(number) is not int or number < 1:
-            raise LocalError(f"{where}: {place} {key} is a whole number above 0: write {key} = 16")
-
-
-def _check_flags(where: str, place: str, table: Mapping[str, Any], keys: Sequence[str]) -> None:
-    for key in keys:
-        if type(table.get(key, True)) is not bool:
-            raise LocalError(f"{where}: {place} {key} is true or false: write {key} = false")
-
-
-def _check_texts(where: str, place: str, table: Mapping[str, Any], keys: Sequence[str]) -> None:
-    for key in keys:
-        if not isinstance(table.get(key, ""), str):
-            raise LocalError(f'{where}: {place} {key} is a text: write {key} = "…"')
+        if key in table and not accepts(table[key]):
+            raise LocalError(f"{where}: {place} {key} is {example.format(key)}")

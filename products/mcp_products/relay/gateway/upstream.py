@@ -643,7 +643,7 @@ class _RefusedError(JSONRPCError):
         super().__init__(code, message, data)
 
 
-def _has_scopes(ctx: ServerContext, scopes: tuple[str, ...]) -> bool:
+def _has_scopes(ctx: ServerContext, scopes: Sequence[str]) -> bool:
     """Return True if the user of a request has some scopes; over stdio nobody needs any."""
     if not scopes or ctx.channel.auth is None:
         return True

@@ -29,7 +29,7 @@ from .components.visibility import session_rules
 from .middleware.call_chain import CallNext, Middleware, chain, in_own_task
 from .middleware.hooks import MiddlewareAdapter
 from .prompts import Prompt
-from .providers.provider import ProvidedItems
+from .providers.provider import ProvidedItems, ProvidedList
 from .resources import Resource
 from .results import ShownExceptions, ToolFailures
 from .signatures.forms import fallback
@@ -44,6 +44,12 @@ if TYPE_CHECKING:
 CompletionFunction = Callable[[Any, Any, Any], Awaitable[Any]]
 LifespanStates = Mapping[Any, Any]  # By registry or provider.
 
+_LIST_RESULTS: Final[Mapping[ProvidedList, str]] = {
+    "tools": "ListToolsResult",
+    "prompts": "ListPromptsResult",
+    "resources": "ListResourcesResult",
+    "resource_templates": "ListResourceTemplatesResult",
+}
 _MAX_COMPLETIONS: Final = 100  # The limit of the schema for one result.
 
 
@@ -259,13 +265,7 @@ class Registry(ProvidedItems):
         raise UnknownItemError("tools", params.name)
 
     async def list_tools(self, ctx: ServerContext, params: Any, states: LifespanStates) -> Any:
-        tools = [*self.all("tools", self.rules_of(ctx))]
-        if self.has_providers:
-            if (provider := self.sole_forwarder(ctx)) is not None:
-                return await provider.forward("list_tools", ctx, params)
-            tools = await self.provided("tools", ctx, tools)
-        tools, cursor = paginate(tools, params.cursor, self.page_size)
-        return self._t.ListToolsResult(tools=tools, next_cursor=cursor)
+        return await self._page("tools", ctx, params, self.all("tools", self.rules_of(ctx)))
 
     # ---- prompts ----------------------------------------------------------------------------------------------------
 
@@ -286,13 +286,7 @@ class Registry(ProvidedItems):
         raise UnknownItemError("prompts", params.name)
 
     async def list_prompts(self, ctx: ServerContext, params: Any, states: LifespanStates) -> Any:
-        prompts = [*self.all("prompts", self.rules_of(ctx))]
-        if self.has_providers:
-            if (provider := self.sole_forwarder(ctx)) is not None:
-                return await provider.forward("list_prompts", ctx, params)
-            prompts = await self.provided("prompts", ctx, prompts)
-        prompts, cursor = paginate(prompts, params.cursor, self.page_size)
-        return self._t.ListPromptsResult(prompts=prompts, next_cursor=cursor)
+        return await self._page("prompts", ctx, params, self.all("prompts", self.rules_of(ctx)))
 
     # ---- resources --------------------------------------------------------------------------------------------------
 
@@ -323,22 +317,23 @@ class Registry(ProvidedItems):
     async def list_resources(self, ctx: ServerContext, params: Any, states: LifespanStates) -> Any:
         skills = [] if self.skills is None else await self.skills.resources()
         skill_resources = [self._t.Resource.model_validate(skill) for skill in skills]
-        resources = [*self.all_resources(templates=False, session=self.rules_of(ctx)), *skill_resources]
-        if self.has_providers:
-            if (provider := self.sole_forwarder(ctx)) is not None:
-                return await provider.forward("list_resources", ctx, params)
-            resources = await self.provided("resources", ctx, resources)
-        resources, cursor = paginate(resources, params.cursor, self.page_size)
-        return self._t.ListResourcesResult(resources=resources, next_cursor=cursor)
+        own = self.all_resources(templates=False, session=self.rules_of(ctx))
+        return await self._page("resources", ctx, params, [*own, *skill_resources])
 
     async def list_resource_templates(self, ctx: ServerContext, params: Any, states: LifespanStates) -> Any:
-        templates = [*self.all_resources(templates=True, session=self.rules_of(ctx))]
+        own = self.all_resources(templates=True, session=self.rules_of(ctx))
+        return await self._page("resource_templates", ctx, params, own)
+
+    async def _page(self, kind: ProvidedList, ctx: ServerContext, params: Any, own: Iterable[Any]) -> Any:
+        """Return the result of a list request: a page of what this app and mounted ones have, then providers."""
+        items = [*own]
         if self.has_providers:
             if (provider := self.sole_forwarder(ctx)) is not None:
-                return await provider.forward("list_resource_templates", ctx, params)
-            templates = await self.provided("resource_templates", ctx, templates)
-        templates, cursor = paginate(templates, params.cursor, self.page_size)
-        return self._t.ListResourceTemplatesResult(resource_templates=templates, next_cursor=cursor)
+                return await provider.forward(f"list_{kind}", ctx, params)
+            items = await self.provided(kind, ctx, items)
+        items, cursor = paginate(items, params.cursor, self.page_size)
+        result_type: Any = getattr(self._t, _LIST_RESULTS[kind])
+        return result_type(**{kind: items}, next_cursor=cursor)
 
     # ---- skills -----------------------------------------------------------------------------------------------------
 

@@ -45,7 +45,7 @@ ClientTarget: TypeAlias = (
 )
 Revisions: TypeAlias = RevisionChoice | Literal["handshake", "modern"] | str
 
-_RUNNERS: Final[Mapping[str, tuple[str, ...]]] = {
+RUNNERS: Final[Mapping[str, tuple[str, ...]]] = {
     ".py": (sys.executable,),
     ".pyz": (sys.executable,),
     ".js": ("node",),
@@ -171,7 +171,7 @@ def command_of(target: Any) -> list[str] | None:
         return _with_this_python([target.command, *target.args])
     if isinstance(target, (str, os.PathLike)):
         text = os.fspath(cast("str | os.PathLike[str]", target))
-        runner = _RUNNERS.get(_suffix(text))
+        runner = RUNNERS.get(_suffix(text))
         if runner is not None and (not isinstance(target, str) or " " not in text or Path(text).exists()):
             if not Path(text).is_file():
                 raise LocalError(f"Client(): there is no file {shown(text)} in {os.getcwd()}")

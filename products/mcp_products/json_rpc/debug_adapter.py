@@ -32,7 +32,7 @@ class DebugAdapterMessages:
 
     def __init__(self) -> None:
         self._last = 0  # Each message has a number, events and responses too.
-        self._ids: dict[Any, Id] = {}  # Of requests that were sent, by their numbers.
+        self._ids: dict[Any, Id] = {}  # Of requests that wait for a response, by their numbers.
         self._commands: dict[Any, str] = {}  # Of requests that were received: a response repeats the command.
 
     def write(self, message: bytes) -> bytes | None:
@@ -43,6 +43,10 @@ class DebugAdapterMessages:
             return None
         self._last += 1
         return to_json({"seq": self._last, **(self._sent(value) if "method" in value else self._response(value))})
+
+    def forget(self, id: Id) -> None:
+        """Forget a request for whose response nobody waits any more."""
+        self._ids = {number: waiting for number, waiting in self._ids.items() if waiting != id}
 
     def _sent(self, value: dict[str, Any]) -> dict[str, Any]:
         if "id" not in value:

@@ -165,6 +165,8 @@ class Peer(Handlers):
             value = await asyncio.wait_for(response, timeout)
         except (asyncio.CancelledError, TimeoutError) as error:
             self._send_cancel(id)
+            if self._messages is not None:
+                self._messages.forget(id)
             if isinstance(error, TimeoutError):
                 raise RequestTimeoutError(f"{row.method}: no response within {timeout} s") from None
             raise

@@ -427,9 +427,9 @@ def read_response(response: Any) -> tuple[str, Any]:
     content_type = str(response.headers.get("content-type", "")).lower()
     if is_json_type(content_type) and response.content:
         try:
-            value = response.json()
-            from_json(to_json([[[[[[value]]]]]]))  # As deep as in a message.
-        except (ValueError, RecursionError):
+            text = response.content.decode(json.detect_encoding(response.content))
+            [[[[[[value]]]]]] = from_json(f"[[[[[[{text}]]]]]]")  # As deep as in a message.
+        except ValueError:
             # It cannot be read, or not be sent: the request was carried out all the same.
             return "text", response.text
         return "json", value

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from functools import cache
-from typing import TYPE_CHECKING, Any, Final, TypeVar, Unpack, overload
+from typing import TYPE_CHECKING, Any, Final, Unpack, overload
+
+from typing_extensions import TypeVar
 
 from mcp_runtime._lazy import LazyModule
 from mcp_runtime.endpoint.context import LEVELS
@@ -21,7 +23,7 @@ if TYPE_CHECKING:
 
     from . import elicitation, sampling, sync_context
     from .elicitation import ElicitationResult, URLElicitationResult
-    from .sampling import SampleResult
+    from .sampling import SampleKeywords, SampleResult
     from .sync_context import SyncContext
 else:  # Imported when they are used.
     sync_context = LazyModule("mcp_products.app.context.sync_context")
@@ -164,7 +166,8 @@ class LoggingContext(ServerContext):
         await self.progress(progress, total, message)
 
 
-T = TypeVar("T")
+T = TypeVar("T", default=Any)
+SampledT = TypeVar("SampledT", default=str)
 
 _MAX_TOKENS: Final = 512
 
@@ -180,18 +183,9 @@ class InputContext(LoggingContext):
     async def elicit(
         self,
         message: str,
-        schema: type[T],
+        schema: type[T] | None = None,
         *,
-        response_title: str | None = None,
-        response_description: str | None = None,
-        **keywords: Unpack[RequestKeywords],
-    ) -> ElicitationResult[T]: ...
-    @overload
-    async def elicit(
-        self,
-        message: str,
-        *,
-        response_type: type[T],
+        response_type: type[T] | None = None,
         response_title: str | None = None,
         response_description: str | None = None,
         **keywords: Unpack[RequestKeywords],
@@ -276,43 +270,14 @@ class InputContext(LoggingContext):
         """
         return await elicitation.elicit_url(self, message, url, elicitation_id, keywords)
 
-    @overload
     async def sample(
         self,
         messages: Any,
         max_tokens: int = _MAX_TOKENS,
         *,
-        result_type: type[T],
-        system_prompt: str | None = None,
-        temperature: float | None = None,
-        model_preferences: Any = None,
-        include_context: str | None = None,
-        stop_sequences: Sequence[str] | None = None,
-        metadata: Mapping[str, Any] | None = None,
-        tools: Sequence[Any] | None = None,
-        tool_choice: Any = None,
-        **keywords: Unpack[RequestKeywords],
-    ) -> SampleResult[T]: ...
-    @overload
-    async def sample(
-        self,
-        messages: Any,
-        max_tokens: int = _MAX_TOKENS,
-        *,
-        result_type: None = None,
-        system_prompt: str | None = None,
-        temperature: float | None = None,
-        model_preferences: Any = None,
-        include_context: str | None = None,
-        stop_sequences: Sequence[str] | None = None,
-        metadata: Mapping[str, Any] | None = None,
-        tools: Sequence[Any] | None = None,
-        tool_choice: Any = None,
-        **keywords: Unpack[RequestKeywords],
-    ) -> SampleResult[str]: ...
-    async def sample(
-        self, messages: Any, max_tokens: int = _MAX_TOKENS, *, result_type: Any = None, **settings: Any
-    ) -> SampleResult[Any]:
+        result_type: type[SampledT] | None = None,
+        **settings: Unpack[SampleKeywords],
+    ) -> SampleResult[SampledT]:
         """Sample a message from the client's model.
 
         Args:
@@ -329,12 +294,12 @@ class InputContext(LoggingContext):
             tools: Functions that the model may call, and definitions of tools; the client needs the capability for
                 them. Functions are called with what the model sends, and it gets their results, until it calls none.
             tool_choice: How the model chooses tools.
-            keywords: The options of the request, such as `timeout` in seconds; by default there is no time-out.
+            settings: Also the options of the request, such as `timeout` in seconds; by default there is no time-out.
 
         Raises ClientCapabilityError if the client has no model, TypeError for an unknown keyword, and
         InvalidResponseError if no message has the type.
         """
-        return await sampling.sample(self, messages, max_tokens, result_type, settings)
+        return await sampling.sample(self, messages, max_tokens, result_type, dict(settings))
 
     async def _send_request(
         self,

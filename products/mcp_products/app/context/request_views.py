@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 import re
 from collections.abc import Mapping, Sequence
-from typing import Any, Final
+from typing import Any, Final, Unpack
 
 from mcp_runtime.endpoint.context import Watched
 from mcp_runtime.endpoint.requests import send_request
@@ -19,7 +19,7 @@ from mcp_runtime.session.requests import DEFAULT_OPTIONS
 from .elicitation import NO_TIMEOUT
 from .input_context import client_rows
 from .request_details import negotiated_version
-from .sampling import to_messages, to_preferences
+from .sampling import SampleSettings, to_messages, wire_settings
 
 _log: Final = logging.getLogger("mcp_runtime.app.context.request_views")
 
@@ -113,34 +113,17 @@ class ServerSession(Watched):
         messages: Sequence[Any],
         *,
         max_tokens: int,
-        system_prompt: str | None = None,
-        include_context: str | None = None,
-        temperature: float | None = None,
-        stop_sequences: Sequence[str] | None = None,
-        metadata: Mapping[str, Any] | None = None,
-        model_preferences: Any = None,
-        tools: Sequence[Any] | None = None,
-        tool_choice: Any = None,
         related_request_id: Any = None,
+        **settings: Unpack[SampleSettings],
     ) -> Any:
         """Sample a message from the client's model, and return its CreateMessageResult.
 
-        The arguments are those of `ctx.sample`; `related_request_id` is always that of the request. Raises
-        ClientCapabilityError if the client has no model.
+        The keywords are those of `ctx.sample`; `related_request_id` is always that of the request. Raises
+        ClientCapabilityError if the client has no model, and TypeError for an unknown keyword.
         """
-        params: dict[str, Any] = {
-            "messages": to_messages(messages),
-            "maxTokens": max_tokens,
-            "systemPrompt": system_prompt,
-            "includeContext": include_context,
-            "temperature": temperature,
-            "stopSequences": stop_sequences,
-            "metadata": metadata,
-            "modelPreferences": None if model_preferences is None else to_preferences(model_preferences),
-            "tools": tools,
-            "toolChoice": tool_choice,
-        }
-        return await self._request("on_create_message", params)
+        params = wire_settings("create_message", settings)
+        messages = to_messages(messages)
+        return await self._request("on_create_message", {"messages": messages, "maxTokens": max_tokens, **params})
 
     async def list_roots(self) -> Any:
         """Return the ListRootsResult of the client. Raises ClientCapabilityError if it has none."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Final, Generic, TypeVar, cast
+from typing import Any, Final, Generic, TypedDict, TypeVar, cast
 
 from pydantic import BaseModel, TypeAdapter, ValidationError
 from pydantic.errors import PydanticUserError
@@ -120,6 +120,23 @@ class SampleResult(Generic[T]):
         return reason
 
 
+class SampleSettings(TypedDict, total=False):
+    """The keywords of a sampling request, as `ctx.sample` describes them."""
+
+    system_prompt: str | None
+    temperature: float | None
+    model_preferences: Any
+    include_context: str | None
+    stop_sequences: Sequence[str] | None
+    metadata: Mapping[str, Any] | None
+    tools: Sequence[Any] | None
+    tool_choice: Any
+
+
+class SampleKeywords(SampleSettings, RequestKeywords, total=False):
+    """The keywords of `ctx.sample`: those of the sampling request, and the options of any request."""
+
+
 _WIRE_NAMES: Final[Mapping[str, str]] = {
     "system_prompt": "systemPrompt",
     "temperature": "temperature",
@@ -140,12 +157,7 @@ async def sample(
     keywords = RequestKeywords(
         **{name: settings.pop(name) for name in RequestKeywords.__optional_keys__ if name in settings}  # type: ignore[typeddict-item]
     )
-    for name in settings:
-        if name not in _WIRE_NAMES:
-            raise TypeError(f"sample() has no keyword argument {name!r}; the keywords are {', '.join(_WIRE_NAMES)}")
-    params: dict[str, Any] = {_WIRE_NAMES[name]: value for name, value in settings.items() if value is not None}
-    if "modelPreferences" in params:
-        params["modelPreferences"] = to_preferences(params["modelPreferences"])
+    params = wire_settings("sample", settings)
     adapter = None if result_type in (None, str) else _adapter(result_type)
     if adapter is not None:
         params["systemPrompt"] = _with_schema(params.get("systemPrompt"), adapter)
@@ -170,6 +182,17 @@ async def sample(
             error = format_validation_error(exc)
         history.append(to_message(f"This is not valid: {error}. Answer with the JSON value only."))
     raise InvalidResponseError(f"the model's message is no {result_type!r} after {_ATTEMPTS} attempts: {error}")
+
+
+def wire_settings(method: str, settings: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the params of a sampling request for the keywords of a method. Raises TypeError for an unknown one."""
+    for name in settings:
+        if name not in _WIRE_NAMES:
+            raise TypeError(f"{method}() has no keyword argument {name!r}; the keywords are {', '.join(_WIRE_NAMES)}")
+    params = {_WIRE_NAMES[name]: value for name, value in settings.items() if value is not None}
+    if "modelPreferences" in params:
+        params["modelPreferences"] = to_preferences(params["modelPreferences"])
+    return params
 
 
 def to_messages(messages: object) -> list[Any]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Generator, Iterator, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager, AbstractContextManager
+from dataclasses import KW_ONLY, dataclass
 from typing import TYPE_CHECKING, Any, Final, Generic, TypeVar, overload
 
 from mcp_runtime.endpoint.context import Watched
@@ -105,36 +106,30 @@ class Elicit(ClientRequest, Generic[ModelT]):
         self.schema = schema
 
 
+@dataclass(eq=False)
 class Sample(ClientRequest):
-    """Return it from a dependency to sample the value from the client's model: the value is a CreateMessageResult."""
+    """Return it from a dependency to sample the value from the client's model: the value is a CreateMessageResult.
 
-    def __init__(
-        self,
-        messages: Sequence[Any],
-        *,
-        max_tokens: int,
-        system_prompt: str | None = None,
-        include_context: str | None = None,
-        temperature: float | None = None,
-        stop_sequences: Sequence[str] | None = None,
-        metadata: Mapping[str, Any] | None = None,
-        model_preferences: Any = None,
-        tools: Sequence[Any] | None = None,
-        tool_choice: Any = None,
-    ) -> None:
-        """Create the request; the arguments are those of `ctx.create_message`."""
-        optional = {
-            "system_prompt": system_prompt,
-            "include_context": include_context,
-            "temperature": temperature,
-            "stop_sequences": stop_sequences,
-            "metadata": metadata,
-            "model_preferences": model_preferences,
-            "tools": tools,
-            "tool_choice": tool_choice,
-        }
-        present = {name: value for name, value in optional.items() if value is not None}
-        self.arguments: dict[str, Any] = {"messages": list(messages), "max_tokens": max_tokens, **present}
+    The arguments are those of `ctx.create_message`.
+    """
+
+    messages: Sequence[Any]
+    _: KW_ONLY
+    max_tokens: int
+    system_prompt: str | None = None
+    include_context: str | None = None
+    temperature: float | None = None
+    stop_sequences: Sequence[str] | None = None
+    metadata: Mapping[str, Any] | None = None
+    model_preferences: Any = None
+    tools: Sequence[Any] | None = None
+    tool_choice: Any = None
+
+    @property
+    def arguments(self) -> dict[str, Any]:
+        """The arguments that are set."""
+        present = {name: value for name, value in vars(self).items() if value is not None}
+        return {**present, "messages": list(self.messages)}
 
 
 class ListRoots(ClientRequest):

@@ -407,7 +407,7 @@ class ProvidedItems(ScopedCatalog):
         its prefix."""
         yield from ((provider, id, "") for provider in self.providers)
         for prefix, inner in self.mounted:
-            inside = _inside(key, prefix, id)
+            inside = strip_name_prefix(prefix, id) if key == "name" else strip_prefix(prefix, id)
             if inside is not None and inner.has_providers:
                 yield inner, inside, prefix
 
@@ -440,22 +440,12 @@ class ProvidedItems(ScopedCatalog):
     def through_providers(self, name: str, handler: CallNext) -> CallNext:
         """Return the handler of a message of the lifecycle, with the providers around it."""
         for provider, prefixes in self.providers_with_prefixes():
-            handler = partial(_call_provider, provider, prefixes, name, handler)
+            handler = partial(provider.handle_lifecycle, name, prefixes=prefixes, call_next=handler)
         return handler
-
-
-async def _call_provider(
-    provider: Provider, prefixes: tuple[str, ...], name: str, call_next: CallNext, ctx: ServerContext, params: Any
-) -> Any:
-    return await provider.handle_lifecycle(name, ctx, params, prefixes, call_next)
 
 
 def _key_of(kind: ProvidedList) -> str:
     return {"resources": "uri", "resource_templates": "uri_template"}.get(kind, "name")
-
-
-def _inside(key: str, prefix: str, id: str) -> str | None:
-    return strip_name_prefix(prefix, id) if key == "name" else strip_prefix(prefix, id)
 
 
 def _comparable(key: str, id: str) -> str:

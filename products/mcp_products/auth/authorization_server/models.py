@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import hmac
 import secrets
-from dataclasses import dataclass, field
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, field
 from enum import Enum, StrEnum
 from hashlib import sha256
 from typing import Any, Final
@@ -14,6 +15,7 @@ from mcp_runtime.errors import TracebackNotes
 CODE: Final = "authorization_code"
 REFRESH: Final = "refresh_token"
 CREDENTIALS: Final = "client_credentials"
+_LISTS: Final = ("redirect_uris", "grant_types", "scopes")  # Tuples, which JSON has as lists.
 
 
 class OAuthErrorCode(StrEnum):
@@ -114,6 +116,17 @@ class OAuthClient:
         """
         secret_digest = digest(secret) if secret else None
         return cls(client_id, redirect_uris, name, secret_digest, grant_types, scopes, may_introspect)
+
+    def to_json(self) -> dict[str, Any]:
+        """Return the client as JSON, for a storage."""
+        return {**asdict(self), "origin": self.origin.name}
+
+    @classmethod
+    def from_json(cls, fields: Mapping[str, Any]) -> OAuthClient:
+        """Return a stored client."""
+        lists = {name: None if fields[name] is None else tuple(fields[name]) for name in _LISTS}
+        read: dict[str, Any] = {**fields, **lists, "origin": ClientOrigin[fields["origin"]]}
+        return cls(**read)
 
     def check_secret(self, secret: str) -> bool:
         """Return True if the secret is that of the client. The comparison takes constant time."""

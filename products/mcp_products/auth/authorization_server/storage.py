@@ -9,14 +9,13 @@ import sqlite3
 import threading
 from collections.abc import Callable, Sequence
 from contextlib import closing
-from dataclasses import asdict
 from pathlib import Path
 from typing import Any, Final, Protocol, TypeVar
 
 from mcp_products.platforms.private_files import create_private_file, identity_of, restrict_database
 from mcp_runtime.errors import LocalError
 
-from .models import ClientOrigin, OAuthClient, SecretKind, StoredGrant, StoredSecret
+from .models import OAuthClient, SecretKind, StoredGrant, StoredSecret
 
 T = TypeVar("T")
 
@@ -150,7 +149,7 @@ class SQLiteStorage:
 
     async def add_client(self, client: OAuthClient, max_clients: int, since: float) -> bool:
         """Store a registered client; see `AuthorizationStorage`."""
-        body = json.dumps({**asdict(client), "origin": client.origin.name})
+        body = json.dumps(client.to_json())
 
         def work() -> bool:
             row = (client.client_id, client.created, body, max_clients)
@@ -163,7 +162,7 @@ class SQLiteStorage:
     async def client(self, id: str) -> OAuthClient | None:
         """Return a registered client, if there is one with this id."""
         row = await self._row("SELECT body FROM clients WHERE id = ?", (id,))
-        return _client(json.loads(row[0])) if row else None
+        return OAuthClient.from_json(json.loads(row[0])) if row else None
 
     async def add_grant(self, grant: StoredGrant, *first: StoredSecret) -> None:
         """Store a grant and its first secrets, and mark its client as used."""
@@ -288,10 +287,3 @@ def _create_tables(connection: sqlite3.Connection, path: str | Path) -> None:
         if isinstance(error, sqlite3.OperationalError):
             raise
         raise LocalError(f"{path}: is not a SQLite file: {error}") from None
-
-
-def _client(fields: dict[str, Any]) -> OAuthClient:
-    scopes: list[str] | None = fields["scopes"]
-    fields["redirect_uris"], fields["grant_types"] = tuple(fields["redirect_uris"]), tuple(fields["grant_types"])
-    fields["origin"], fields["scopes"] = ClientOrigin[fields["origin"]], None if scopes is None else tuple(scopes)
-    return OAuthClient(**fields)

@@ -11,11 +11,10 @@ from mcp_runtime.aio import clock as clocks
 from mcp_runtime.errors import LocalError
 from mcp_runtime.stores import Store, open_store, workers
 
-from .models import ClientOrigin, OAuthClient, SecretKind, StoredGrant, StoredSecret
+from .models import OAuthClient, SecretKind, StoredGrant, StoredSecret
 
-_UNUSED_SECONDS: Final = (
-    86_400.0  # Seconds for which a client is stored that nobody uses, until the server sets others.
-)
+# Seconds for which a client is stored that nobody uses, until the server sets others.
+_UNUSED_SECONDS: Final = 86_400.0
 _LASTING_SECONDS: Final = 10 * 365 * 86_400.0
 _REQUEST_SECONDS: Final = 2.0  # Seconds for which a request waits for a store that cannot be reached.
 
@@ -66,7 +65,7 @@ class StoreStorage:
     async def client(self, id: str) -> OAuthClient | None:
         """Return a registered client, if there is one with this id."""
         value = await self._store.get(self._key("client", id))
-        return None if value is None else _client(json.loads(value))
+        return None if value is None else OAuthClient.from_json(json.loads(value))
 
     async def add_grant(self, grant: StoredGrant, *first: StoredSecret) -> None:
         """Store a grant and its first secrets, and let its client be stored for ten years from now."""
@@ -137,8 +136,7 @@ class StoreStorage:
         return max(expires_at - self._clock(), 1.0)
 
     async def _put_client(self, client: OAuthClient, ttl: float) -> None:
-        fields = {**asdict(client), "origin": client.origin.name}
-        await self._store.put(self._key("client", client.client_id), _bytes(fields), ttl)
+        await self._store.put(self._key("client", client.client_id), _bytes(client.to_json()), ttl)
 
     async def _put_grant(self, grant: StoredGrant) -> None:
         await self._store.put(
@@ -155,13 +153,6 @@ class StoreStorage:
 
 def _bytes(fields: dict[str, Any]) -> bytes:
     return json.dumps(fields, separators=(",", ":")).encode()
-
-
-def _client(fields: dict[str, Any]) -> OAuthClient:
-    scopes: list[str] | None = fields["scopes"]
-    fields["redirect_uris"], fields["grant_types"] = tuple(fields["redirect_uris"]), tuple(fields["grant_types"])
-    fields["origin"], fields["scopes"] = ClientOrigin[fields["origin"]], None if scopes is None else tuple(scopes)
-    return OAuthClient(**fields)
 
 
 def _grant(fields: dict[str, Any]) -> StoredGrant:

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, Final, TypeAlias, cast
 
 from mcp_products.host.handlers import FunctionClient
 from mcp_products.host.multi_client import TABLES, URLS, client_of_entry, read_entries
-from mcp_products.host.targets import MadeClient
+from mcp_products.host.targets import RUNNERS, MadeClient
 from mcp_runtime._lazy import LazyModule
 from mcp_runtime.bindings.client import BaseClient, connect
 from mcp_runtime.bindings.server import BaseServer, Servable
@@ -163,12 +163,6 @@ ProxyTarget: TypeAlias = (
     | Sequence[BaseServer]
 )
 
-_RUNNERS: Final[Mapping[str, tuple[str, ...]]] = {
-    ".py": (sys.executable,),
-    ".js": ("node",),
-    ".mjs": ("node",),
-    ".jar": ("java", "-jar"),
-}
 _TARGETS: Final = "a URL, a command, the path of a server file, an App, a Server, a Client or a configuration"
 
 
@@ -282,7 +276,7 @@ def _words_of_file(target: Any) -> Any:
         raise LocalError(f"proxy() needs {_TARGETS}; {shown(target)} is none of them")
     if target.startswith(("http://", "https://")):
         return target
-    if os.path.splitext(target)[1] in _RUNNERS and (os.path.exists(target) or not target.split()[1:]):
+    if os.path.splitext(target)[1] in RUNNERS and (os.path.exists(target) or not target.split()[1:]):
         return _start_file(target)
     try:
         words = split_command(target)
@@ -306,7 +300,7 @@ def split_command(text: str, *, windows: bool = sys.platform == "win32") -> list
 
 
 def _start_file(path: str) -> list[str]:
-    runner = _RUNNERS.get(os.path.splitext(path)[1])
+    runner = RUNNERS.get(os.path.splitext(path)[1])
     if runner is None:
         raise LocalError(f"proxy(): {path!r} is no server file (.py, .js, .jar): pass its command as a list of words")
     if not Path(path).is_file():

@@ -8,7 +8,7 @@ import os
 from collections.abc import Awaitable, Callable, Mapping
 from contextvars import ContextVar
 from enum import Enum
-from typing import Any, Final, Generic, Protocol, TypeVar, cast
+from typing import Any, Final, Generic, Protocol, TypeAlias, TypeVar, cast
 from urllib.parse import unquote
 
 from pydantic import BaseModel, ValidationError
@@ -258,7 +258,8 @@ class FileRoots:
 # method.
 
 ResultT = TypeVar("ResultT", bound=BaseModel)
-ResultT_co = TypeVar("ResultT_co", bound=BaseModel, covariant=True)
+ResultT_co = TypeVar("ResultT_co", covariant=True)
+AnyResultT = TypeVar("AnyResultT")
 
 
 class Unset(Enum):
@@ -271,15 +272,7 @@ UNSET: Final = Unset.ABSENT
 
 
 class CallsTools(Protocol[ResultT_co]):
-    """A client of any protocol version, with the method that tools need."""
-
-    def call_tool(
-        self, *, name: str, arguments: dict[str, Any] | None = ..., options: RequestOptions | None = ...
-    ) -> Awaitable[ResultT_co]: ...
-
-
-class CallsToolsSync(Protocol[ResultT_co]):
-    """A synchronous client of any protocol version, with the method that tools need."""
+    """A client of any protocol version; an asynchronous one returns what can be awaited."""
 
     def call_tool(
         self, *, name: str, arguments: dict[str, Any] | None = ..., options: RequestOptions | None = ...
@@ -287,15 +280,7 @@ class CallsToolsSync(Protocol[ResultT_co]):
 
 
 class GetsPrompts(Protocol[ResultT_co]):
-    """A client of any protocol version, with the method that prompts need."""
-
-    def get_prompt(
-        self, *, name: str, arguments: dict[str, str] | None = ..., options: RequestOptions | None = ...
-    ) -> Awaitable[ResultT_co]: ...
-
-
-class GetsPromptsSync(Protocol[ResultT_co]):
-    """A synchronous client of any protocol version, with the method that prompts need."""
+    """A client of any protocol version; an asynchronous one returns what can be awaited."""
 
     def get_prompt(
         self, *, name: str, arguments: dict[str, str] | None = ..., options: RequestOptions | None = ...
@@ -303,13 +288,7 @@ class GetsPromptsSync(Protocol[ResultT_co]):
 
 
 class ReadsResources(Protocol[ResultT_co]):
-    """A client of any protocol version, with the method that resources need."""
-
-    def read_resource(self, *, uri: str, options: RequestOptions | None = ...) -> Awaitable[ResultT_co]: ...
-
-
-class ReadsResourcesSync(Protocol[ResultT_co]):
-    """A synchronous client of any protocol version, with the method that resources need."""
+    """A client of any protocol version; an asynchronous one returns what can be awaited."""
 
     def read_resource(self, *, uri: str, options: RequestOptions | None = ...) -> ResultT_co: ...
 
@@ -357,7 +336,7 @@ class _StructuredResults(Generic[ResultT]):
 class TypedTools(_StructuredResults[ResultT]):
     """The tools of one server. A call raises ToolResultError if the result has `is_error`."""
 
-    def __init__(self, client: CallsTools[ResultT]) -> None:
+    def __init__(self, client: CallsTools[Awaitable[ResultT]]) -> None:
         """Create the wrapper of a connected client."""
         self._client = client
 
@@ -371,7 +350,7 @@ class TypedTools(_StructuredResults[ResultT]):
 class SyncTypedTools(_StructuredResults[ResultT]):
     """The tools of one server, synchronously. A call raises ToolResultError if the result has `is_error`."""
 
-    def __init__(self, client: CallsToolsSync[ResultT]) -> None:
+    def __init__(self, client: CallsTools[ResultT]) -> None:
         """Create the wrapper of a connected client."""
         self._client = client
 
@@ -382,52 +361,32 @@ class SyncTypedTools(_StructuredResults[ResultT]):
         return self._checked(name, self._client.call_tool(name=name, arguments=values, options=options))
 
 
-class TypedPrompts(Generic[ResultT]):
-    """The prompts of one server."""
+class SyncTypedPrompts(Generic[AnyResultT]):
+    """The prompts of one server: a call returns what the method of the client returns."""
 
-    def __init__(self, client: GetsPrompts[ResultT]) -> None:
+    def __init__(self, client: GetsPrompts[AnyResultT]) -> None:
         """Create the wrapper of a connected client."""
         self._client = client
 
-    async def _get(self, name: str, arguments: Mapping[str, str | None], options: RequestOptions | None) -> ResultT:
-        return await self._client.get_prompt(name=name, arguments=_without_none(arguments), options=options)
-
-
-class SyncTypedPrompts(Generic[ResultT]):
-    """The prompts of one server, synchronously."""
-
-    def __init__(self, client: GetsPromptsSync[ResultT]) -> None:
-        """Create the wrapper of a connected client."""
-        self._client = client
-
-    def _get(self, name: str, arguments: Mapping[str, str | None], options: RequestOptions | None) -> ResultT:
+    def _get(self, name: str, arguments: Mapping[str, str | None], options: RequestOptions | None) -> AnyResultT:
         return self._client.get_prompt(name=name, arguments=_without_none(arguments), options=options)
 
 
-class TypedResources(Generic[ResultT]):
-    """The resource templates of one server."""
+class SyncTypedResources(Generic[AnyResultT]):
+    """The resource templates of one server: a call returns what the method of the client returns."""
 
-    def __init__(self, client: ReadsResources[ResultT]) -> None:
-        """Create the wrapper of a connected client."""
-        self._client = client
-
-    async def _read(
-        self, template: str, values: Mapping[str, str | list[str] | None], options: RequestOptions | None
-    ) -> ResultT:
-        return await self._client.read_resource(uri=_expand(template, values), options=options)
-
-
-class SyncTypedResources(Generic[ResultT]):
-    """The resource templates of one server, synchronously."""
-
-    def __init__(self, client: ReadsResourcesSync[ResultT]) -> None:
+    def __init__(self, client: ReadsResources[AnyResultT]) -> None:
         """Create the wrapper of a connected client."""
         self._client = client
 
     def _read(
         self, template: str, values: Mapping[str, str | list[str] | None], options: RequestOptions | None
-    ) -> ResultT:
+    ) -> AnyResultT:
         return self._client.read_resource(uri=_expand(template, values), options=options)
+
+
+TypedPrompts: TypeAlias = SyncTypedPrompts[Awaitable[ResultT]]
+TypedResources: TypeAlias = SyncTypedResources[Awaitable[ResultT]]
 
 
 def _json_arguments(arguments: Mapping[str, object], optional: Mapping[str, object]) -> dict[str, Any]:

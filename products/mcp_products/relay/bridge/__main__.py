@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import logging
 import sys
 from collections.abc import Sequence
 from dataclasses import replace
@@ -11,13 +10,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from mcp_products.host.multi_client import read_entries
-from mcp_products.relay.addresses import parse_address
 from mcp_runtime._lazy import LazyModule
-from mcp_runtime.errors import LocalError, MCPError
+from mcp_runtime.errors import LocalError
 from mcp_runtime.protocol.framing import SizeLimit
-from mcp_runtime.usage.rules import check_variables
-from mcp_runtime.usage.texts import plain
 
+from ..commands import add_http_options, parse_address, run_command
 from ..upstream.pool import MAX_CONNECTIONS
 from ..upstream.target import Target, target_of_entry
 from .service import Bridge
@@ -41,36 +38,28 @@ else:  # Imported when they are used.
 def main(arguments: Sequence[str] | None = None) -> int:
     """Serve until the client closes the connection, or until SIGINT or SIGTERM, and return 0; 1 after an error."""
     options = _parser().parse_args(arguments)
-    logging.basicConfig(level=logging.WARNING, format="%(message)s", stream=sys.stderr)
-    try:
-        check_variables()
-        target = _target(options)
-        if options.report:
-            return report.print_report(target, options.bindings, options.revision or ())
-        settings = BridgeSettings(
-            options.timeout,
-            options.shared,
-            options.idle,
-            options.http is None,
-            _count(options, "connections") or MAX_CONNECTIONS,
-            _count(options, "session_connections"),
-        )
-        _serve(Bridge(target, options.bindings, settings), options, target.max_bytes)
-    except KeyboardInterrupt:
-        return 130  # The exit code of shells for SIGINT.
-    except (MCPError, OSError, ImportError) as error:
-        print(f"error: {plain(' '.join(str(error).split()))}", file=sys.stderr)
-        return 1
+    return run_command(lambda: _run(options))
+
+
+def _run(options: argparse.Namespace) -> int:
+    target = _target(options)
+    if options.report:
+        return report.print_report(target, options.bindings, options.revision or ())
+    settings = BridgeSettings(
+        options.timeout,
+        options.shared,
+        options.idle,
+        options.http is None,
+        _count(options, "connections") or MAX_CONNECTIONS,
+        _count(options, "session_connections"),
+    )
+    _serve(Bridge(target, options.bindings, settings), options, target.max_bytes)
     return 0
 
 
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(prog="python -m mcp_products.relay.bridge", description=__doc__)
-    parser.add_argument("--bindings", default="mcp_generated", help="the generated package with the revisions")
-    parser.add_argument("--http", metavar="HOST:PORT", help="serve over HTTP; by default over stdio")
-    parser.add_argument("--path", default="/mcp", help="the path of the endpoint")
-    parser.add_argument("--allow-host", action="append", dest="hosts", help="a value of the Host header to accept")
-    parser.add_argument("--allow-origin", action="append", dest="origins", help="an origin of web pages to accept")
+    add_http_options(parser)
     parser.add_argument("--shared", type=int, default=0, help="connections that all sessions share; 0: none is shared")
     parser.add_argument("--connections", type=int, help="connections of clients without sessions, with --http")
     parser.add_argument("--session-connections", type=int, help="connections of sessions, with --http")

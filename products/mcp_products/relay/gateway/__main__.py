@@ -4,18 +4,16 @@ from __future__ import annotations
 
 import argparse
 import asyncio
-import logging
 import sys
 from collections.abc import Sequence
 from typing import Any, Final
 
-from mcp_products.relay.addresses import parse_address
 from mcp_runtime._lazy import load
-from mcp_runtime.errors import LocalError, MCPError
+from mcp_runtime.errors import LocalError
 from mcp_runtime.transports.http_server.limits import HTTPLimits
-from mcp_runtime.usage.rules import check_variables
 from mcp_runtime.usage.texts import plain
 
+from ..commands import add_http_options, parse_address, run_command
 from .gateway import Gateway
 
 _FINDINGS: Final = "mcp_products.relay.gateway_check.findings"  # It reads settings as this package does.
@@ -27,34 +25,26 @@ def main(arguments: Sequence[str] | None = None) -> int:
     With --check, return 0 for a file that is right, and 1 otherwise.
     """
     options = _parser().parse_args(arguments)
-    logging.basicConfig(level=logging.WARNING, format="%(message)s", stream=sys.stderr)
-    try:
-        check_variables()
-        if options.lock:
-            asyncio.run(Gateway.write_lock(options.file, options.bindings))
-            return 0
-        if options.check and (wrong := load(_FINDINGS).check_file(options.file)):
-            print(*(f"error: {plain(line)}" for line in wrong), sep="\n", file=sys.stderr)
-            return 1
-        gateway = Gateway(options.file, package=options.bindings)
-        if not options.check:
-            gateway.run(**_serving(options))
-    except KeyboardInterrupt:
-        return 130  # The exit code of shells for SIGINT.
-    except (MCPError, OSError, ImportError) as error:
-        print(f"error: {plain(' '.join(str(error).split()))}", file=sys.stderr)
+    return run_command(lambda: _run(options))
+
+
+def _run(options: argparse.Namespace) -> int:
+    if options.lock:
+        asyncio.run(Gateway.write_lock(options.file, options.bindings))
+        return 0
+    if options.check and (wrong := load(_FINDINGS).check_file(options.file)):
+        print(*(f"error: {plain(line)}" for line in wrong), sep="\n", file=sys.stderr)
         return 1
+    gateway = Gateway(options.file, package=options.bindings)
+    if not options.check:
+        gateway.run(**_serving(options))
     return 0
 
 
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(prog="python -m mcp_products.relay.gateway", description=__doc__)
     parser.add_argument("file", help="the TOML file with the settings")
-    parser.add_argument("--bindings", default="mcp_generated", help="the generated package with the revisions")
-    parser.add_argument("--http", metavar="HOST:PORT", help="serve over HTTP; by default over stdio")
-    parser.add_argument("--path", default="/mcp", help="the path of the endpoint")
-    parser.add_argument("--allow-host", action="append", dest="hosts", help="a value of the Host header to accept")
-    parser.add_argument("--allow-origin", action="append", dest="origins", help="an origin of web pages to accept")
+    add_http_options(parser)
     parser.add_argument("--workers", type=int, default=1, help="processes that serve over HTTP")
     parser.add_argument("--store", help="what workers share: sqlite:///FILE, redis://HOST or redis+cluster://HOST")
     parser.add_argument("--max-bytes", type=int, help="bytes of one message of a client; by default 8 MiB")

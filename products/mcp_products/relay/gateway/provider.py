@@ -6,7 +6,7 @@ import asyncio
 import logging
 from collections.abc import AsyncGenerator, Awaitable, Callable, Iterator, Sequence
 from contextlib import asynccontextmanager
-from typing import Any, Final
+from typing import Any, Final, Literal
 
 from mcp_products.app.components.named_things import (
     NamedThing,
@@ -170,29 +170,27 @@ class GatewayProvider(Provider):
 
     async def call_tool(self, ctx: ServerContext, params: Any) -> Any:
         """Return the result of a tool."""
-        place = await self._place_of(ctx, NamedThing("tool", params.name))
-        if place is None:
-            return await super().call_tool(ctx, params)
-        upstream, name = place
-        result = await upstream.use_tool(ctx, params.model_copy(update={"name": name}), params.name)
-        return with_prefixed_links(upstream.settings.prefix, result)
+        return await self._use("tool", ctx, params)
 
     async def get_prompt(self, ctx: ServerContext, params: Any) -> Any:
         """Return a prompt."""
-        place = await self._place_of(ctx, NamedThing("prompt", params.name))
+        return await self._use("prompt", ctx, params)
+
+    async def _use(self, kind: Literal["tool", "prompt"], ctx: ServerContext, params: Any) -> Any:
+        place = await self._place_of(ctx, NamedThing(kind, params.name))
         if place is None:
-            return await super().get_prompt(ctx, params)
+            raise UnknownItemError(f"{kind}s", params.name)
         upstream, name = place
-        result = await upstream.use_prompt(ctx, params.model_copy(update={"name": name}), params.name)
+        result = await upstream.use(kind, ctx, params.model_copy(update={"name": name}), params.name)
         return with_prefixed_links(upstream.settings.prefix, result)
 
     async def read_resource(self, ctx: ServerContext, params: Any) -> Any:
         """Return the contents of a resource. Several servers may have an https URL: the first one returns it."""
         place = await self._place_of(ctx, NamedThing("resource", params.uri))
         if place is None:
-            return await super().read_resource(ctx, params)
+            raise UnknownItemError("resources", params.uri)
         upstream, uri = place
-        result = await upstream.use_resource(ctx, params.model_copy(update={"uri": uri}), params.uri)
+        result = await upstream.use("resource", ctx, params.model_copy(update={"uri": uri}), params.uri)
         return with_prefixed_uri(result, uri, params.uri, upstream.settings.prefix)
 
     async def complete(self, ctx: ServerContext, params: Any) -> Any:

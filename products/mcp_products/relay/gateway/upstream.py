@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import asyncio
 from collections import OrderedDict
-from collections.abc import Awaitable, Callable, Generator, Sequence
+from collections.abc import Awaitable, Callable, Generator, Mapping, Sequence
 from contextlib import aclosing, contextmanager
 from hashlib import sha256
-from typing import TYPE_CHECKING, Any, Final, TypeVar
+from typing import TYPE_CHECKING, Any, Final, Literal, TypeVar
 
 from mcp_products.app.components.named_things import ThingKind, things_named
 from mcp_products.app.components.uris import may_serve
@@ -137,6 +137,7 @@ def _key_of(user: Any, token: str) -> str:
 
 
 T = TypeVar("T")
+UsedKind = Literal["tool", "prompt", "resource"]
 
 _RELIST_SECONDS: Final = 1.0  # Seconds after a list in which an unknown name does not cause another one.
 _MAX_LISTS: Final = 16  # Lists of the server that are read at the same time.
@@ -144,6 +145,11 @@ _MAX_FAILURE: Final = 500  # Characters of a failure that are kept.
 _MAX_SHOWN: Final = 500  # Names of a list on the page.
 _REQUESTS: Final = "requests"
 _LOCATED: Final = ("resource", "template")
+_USES: Final[Mapping[UsedKind, tuple[str, str]]] = {  # Who handles the request, and how it is refused.
+    "tool": ("call_tool", "unknown tool"),
+    "prompt": ("get_prompt", "unknown prompt"),
+    "resource": ("read_resource", "resource not found"),
+}
 _LISTS: Final = {"tool": "tools", "prompt": "prompts", "resource": "resources", "template": "resource_templates"}
 
 
@@ -466,64 +472,52 @@ class GatedUpstream(TargetProvider):
 
     async def call_tool(self, ctx: ServerContext, params: Any) -> Any:
         """Return the result of a tool, if the rules of the gateway allow the call. Raises JSONRPCError."""
-        return await self.use_tool(ctx, params, params.name)
+        return await self.use("tool", ctx, params, params.name)
 
     async def get_prompt(self, ctx: ServerContext, params: Any) -> Any:
         """Return a prompt of the server. Raises JSONRPCError if clients may not use it."""
-        return await self.use_prompt(ctx, params, params.name)
+        return await self.use("prompt", ctx, params, params.name)
 
     async def read_resource(self, ctx: ServerContext, params: Any) -> Any:
         """Return the contents of a resource. Raises JSONRPCError if clients may not use it."""
-        return await self.use_resource(ctx, params, params.uri)
+        return await self.use("resource", ctx, params, params.uri)
 
     async def complete(self, ctx: ServerContext, params: Any) -> Any:
         """Return the suggestions of the server for what clients may use; None for anything else."""
         (thing,) = things_named("complete", params)
         return await self.use_completion(ctx, params, thing.kind, thing.id)
 
-    async def use_tool(self, ctx: ServerContext, params: Any, shown: str) -> Any:
-        """Return the result of a tool, if the rules of the gateway allow the call. Raises JSONRPCError.
+    async def use(self, kind: UsedKind, ctx: ServerContext, params: Any, shown: str) -> Any:
+        """Return the result of a tool, a prompt or the contents of a resource, if clients may use it.
 
         Args:
+            kind: What it is.
             ctx: The context of the request.
-            params: Its params, with the name of the tool as clients have it, without the prefix.
-            shown: The name with the prefix.
+            params: Its params, with the name or the URI as clients have it, without the prefix.
+            shown: The name or the URI with the prefix.
+
+        Raises JSONRPCError.
         """
+        id: str = params.uri if kind == "resource" else params.name
+        handler, refusal = _USES[kind]
 
-        async def call() -> Any:
-            tool = self.settings.inside(params.name)
-            if tool is None or not await self.may_use(ctx, "tool", tool):
-                raise _RefusedError(f"unknown tool: {quoted(shown)}")
-            change = self.settings.tools.get(tool)
-            arguments: dict[str, Any] = params.arguments or {}
-            if change is not None:
-                if fixed := next((key for key in change.arguments if key in arguments), None):
-                    raise _RefusedError(f"{quoted(shown)} has no argument {fixed!r}: the gateway sets it")
-                arguments = {**arguments, **change.arguments}
-            changed = params.model_copy(update={"name": tool, "arguments": arguments})
-            return await self._timed("call_tool", ctx, changed)
+        async def send() -> Any:
+            own = self.settings.inside(id) if kind == "tool" else id
+            if own is None or not await self.may_use(ctx, kind, own):
+                raise _RefusedError(f"{refusal}: {quoted(shown)}")
+            sent = self._with_arguments(params, own, shown) if kind == "tool" else params
+            return await self._timed(handler, ctx, sent)
 
-        return await self._noted("tool", params.name, ctx, call)
+        return await self._noted(kind, id, ctx, send)
 
-    async def use_prompt(self, ctx: ServerContext, params: Any, shown: str) -> Any:
-        """Return a prompt of the server. Raises JSONRPCError if clients may not use it."""
-
-        async def get() -> Any:
-            if not await self.may_use(ctx, "prompt", params.name):
-                raise _RefusedError(f"unknown prompt: {quoted(shown)}")
-            return await self._timed("get_prompt", ctx, params)
-
-        return await self._noted("prompt", params.name, ctx, get)
-
-    async def use_resource(self, ctx: ServerContext, params: Any, shown: str) -> Any:
-        """Return the contents of a resource. Raises JSONRPCError if clients may not use it."""
-
-        async def read() -> Any:
-            if not await self.may_use(ctx, "resource", params.uri):
-                raise _RefusedError(f"resource not found: {quoted(shown)}")
-            return await self._timed("read_resource", ctx, params)
-
-        return await self._noted("resource", params.uri, ctx, read)
+    def _with_arguments(self, params: Any, tool: str, shown: str) -> Any:
+        """Return the params of a call for the server: with its name of the tool, and the fixed arguments."""
+        change = self.settings.tools.get(tool)
+        fixed = {} if change is None else change.arguments
+        arguments: dict[str, Any] = params.arguments or {}
+        if given := next((key for key in fixed if key in arguments), None):
+            raise _RefusedError(f"{quoted(shown)} has no argument {given!r}: the gateway sets it")
+        return params.model_copy(update={"name": tool, "arguments": {**arguments, **fixed}})
 
     async def use_completion(self, ctx: ServerContext, params: Any, kind: ThingKind, id: str) -> Any:
         """Return the suggestions of the server for what clients may use; None for anything else."""

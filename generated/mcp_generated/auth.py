@@ -14,13 +14,10 @@ except ModuleNotFoundError as error:
 if TYPE_CHECKING:
     from mcp_products.auth import *
 
-__all__: list[str] = []
-__all__ += _area.__all__
-
 
 def __getattr__(name: str) -> object:
     return getattr(_area, name)
 
 
 def __dir__() -> list[str]:
-    return __all__
+    return dir(_area)

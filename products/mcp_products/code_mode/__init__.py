@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from mcp_runtime._lazy import lazy_module
+from mcp_runtime._lazy import lazy_members
 
 if TYPE_CHECKING:
     from .monty import MontySandbox as MontySandbox
@@ -14,15 +14,11 @@ if TYPE_CHECKING:
     from .sandbox import Sandbox as Sandbox
     from .transform import CodeMode as CodeMode
 
-__all__ = ["CallFunction", "CodeLimits", "CodeMode", "MontySandbox", "ProgramError", "Sandbox"]
-
-_MODULES = {
-    "CallFunction": "sandbox",
-    "CodeLimits": "sandbox",
-    "CodeMode": "transform",
-    "MontySandbox": "monty",
-    "ProgramError": "sandbox",
-    "Sandbox": "sandbox",
-}
-
-__getattr__, __dir__ = lazy_module(__name__, names=_MODULES)
+__getattr__, __dir__ = lazy_members(
+    __name__,
+    {
+        "monty": ("MontySandbox",),
+        "sandbox": ("CallFunction", "CodeLimits", "ProgramError", "Sandbox"),
+        "transform": ("CodeMode",),
+    },
+)

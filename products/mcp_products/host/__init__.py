@@ -4,19 +4,16 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from mcp_runtime._lazy import lazy_module
+from mcp_runtime._lazy import lazy_members
 
 if TYPE_CHECKING:
     from .sampling import AnthropicSamplingHandler as AnthropicSamplingHandler
     from .sampling import GoogleGenaiSamplingHandler as GoogleGenaiSamplingHandler
     from .sampling import OpenAISamplingHandler as OpenAISamplingHandler
 
-__all__ = ["AnthropicSamplingHandler", "GoogleGenaiSamplingHandler", "OpenAISamplingHandler"]
-
-_MODULES = {
-    "AnthropicSamplingHandler": "sampling",
-    "GoogleGenaiSamplingHandler": "sampling",
-    "OpenAISamplingHandler": "sampling",
-}
-
-__getattr__, __dir__ = lazy_module(__name__, names=_MODULES)
+__getattr__, __dir__ = lazy_members(
+    __name__,
+    {
+        "sampling": ("AnthropicSamplingHandler", "GoogleGenaiSamplingHandler", "OpenAISamplingHandler"),
+    },
+)

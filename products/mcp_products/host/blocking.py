@@ -6,7 +6,7 @@ import copy
 import inspect
 import os
 from collections.abc import Callable, Coroutine
-from functools import wraps
+from functools import update_wrapper
 from typing import Any, Concatenate, ParamSpec, Self, TypeVar, Unpack
 
 from mcp_runtime.protocol.model_methods import ServerDetails
@@ -85,12 +85,11 @@ class HostSyncClient(InThread[HostClientT]):
     ) -> Callable[Concatenate[HostSyncClient[Any], P], T]:
         """Return the method that runs this one of the client, and has its parameters and its documentation."""
 
-        @wraps(method)
-        def call(self: HostSyncClient[Any], *arguments: P.args, **keywords: P.kwargs) -> T:
+        def call(self: HostSyncClient[Any], /, *arguments: P.args, **keywords: P.kwargs) -> T:
             own: Callable[P, Coroutine[Any, Any, T]] = getattr(self.client, method.__name__)
             return self._run(own(*arguments, **keywords))
 
-        return call
+        return update_wrapper(call, method)
 
     ping = _blocking(HostClient.ping)
     set_log_level = _blocking(HostClient.set_log_level)

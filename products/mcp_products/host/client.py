@@ -273,7 +273,8 @@ class HostClient:
         client = self._sole("request")
         check_name("request", method, self.package, "client_to_server", self._line)
         options = client.options_with("request", options, self._with_progress(options, keywords))
-        return read_result(method, await client.request_own(method, json_of("request", params), options), result)
+        sent = await client.request_own(method, json_of("request", params), options)
+        return cast(ResultT, read_result(method, sent, result))
 
     async def notify(self, method: str, params: Any = None) -> None:
         """Send a notification that the protocol does not have.

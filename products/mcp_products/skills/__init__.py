@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from mcp_runtime._lazy import lazy_module
+from mcp_runtime._lazy import lazy_members
 
 if TYPE_CHECKING:
     from .client import VerifiedSkill as VerifiedSkill
@@ -12,14 +12,12 @@ if TYPE_CHECKING:
     from .entry import SkillEntry as SkillEntry
     from .server import SkillServerMixin as SkillServerMixin
 
-__all__ = ["SkillDirectory", "SkillEntry", "SkillServerMixin", "VerifiedSkill"]
-
-__getattr__, __dir__ = lazy_module(
+__getattr__, __dir__ = lazy_members(
     __name__,
-    names={
-        "VerifiedSkill": "client",
-        "SkillEntry": "entry",
-        "SkillDirectory": "directory",
-        "SkillServerMixin": "server",
+    {
+        "client": ("VerifiedSkill",),
+        "directory": ("SkillDirectory",),
+        "entry": ("SkillEntry",),
+        "server": ("SkillServerMixin",),
     },
 )

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from mcp_runtime._lazy import lazy_module
+from mcp_runtime._lazy import lazy_members
 
 if TYPE_CHECKING:
     from .limits import Limits as Limits
@@ -14,15 +14,12 @@ if TYPE_CHECKING:
     from .tenants import Tenants as Tenants
     from .usage import Usage as Usage
 
-__all__ = ["Claim", "Header", "Limits", "TenantRequest", "Tenants", "Usage"]
-
-_MODULES = {
-    "Claim": "names",
-    "Header": "names",
-    "Limits": "limits",
-    "TenantRequest": "names",
-    "Tenants": "tenants",
-    "Usage": "usage",
-}
-
-__getattr__, __dir__ = lazy_module(__name__, names=_MODULES)
+__getattr__, __dir__ = lazy_members(
+    __name__,
+    {
+        "limits": ("Limits",),
+        "names": ("Claim", "Header", "TenantRequest"),
+        "tenants": ("Tenants",),
+        "usage": ("Usage",),
+    },
+)

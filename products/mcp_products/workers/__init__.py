@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from mcp_runtime._lazy import lazy_module
+from mcp_runtime._lazy import lazy_members
 
 if TYPE_CHECKING:
     from .processes.supervisor import TemporaryStore as TemporaryStore
@@ -18,30 +18,14 @@ if TYPE_CHECKING:
     from .stores.urls import open_store as open_store
     from .tasks.shared import SharedTasks as SharedTasks
 
-__all__ = [
-    "RetryingStore",
-    "SharedTasks",
-    "StoredStates",
-    "TemporaryStore",
-    "WorkerPlace",
-    "acquire",
-    "check_program",
-    "open_store",
-    "share_endpoint",
-    "supervise",
-]
-
-_MODULES = {
-    "RetryingStore": "stores.retries",
-    "SharedTasks": "tasks.shared",
-    "StoredStates": "sessions.state",
-    "TemporaryStore": "processes.supervisor",
-    "WorkerPlace": "processes.supervisor",
-    "acquire": "stores.retries",
-    "check_program": "processes.supervisor",
-    "open_store": "stores.urls",
-    "share_endpoint": "sessions.endpoint",
-    "supervise": "processes.supervisor",
-}
-
-__getattr__, __dir__ = lazy_module(__name__, names=_MODULES)
+__getattr__, __dir__ = lazy_members(
+    __name__,
+    {
+        "processes.supervisor": ("TemporaryStore", "WorkerPlace", "check_program", "supervise"),
+        "sessions.endpoint": ("share_endpoint",),
+        "sessions.state": ("StoredStates",),
+        "stores.retries": ("RetryingStore", "acquire"),
+        "stores.urls": ("open_store",),
+        "tasks.shared": ("SharedTasks",),
+    },
+)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from mcp_runtime._lazy import lazy_module
+from mcp_runtime._lazy import lazy_members
 
 if TYPE_CHECKING:
     from ..context.current import get_access_token as get_access_token
@@ -27,48 +27,31 @@ if TYPE_CHECKING:
     from .markers import TokenClaim as TokenClaim
     from .resolution import Shared as Shared
 
-__all__ = [
-    "CallArgument",
-    "CurrentAccessToken",
-    "CurrentContext",
-    "CurrentFastMCP",
-    "CurrentHeaders",
-    "CurrentRequest",
-    "Depends",
-    "Elicit",
-    "ListRoots",
-    "Progress",
-    "Resolve",
-    "Sample",
-    "Shared",
-    "TokenClaim",
-    "get_access_token",
-    "get_context",
-    "get_http_headers",
-    "get_http_request",
-    "get_server",
-]
-
-_MODULES = {
-    "CallArgument": "markers",
-    "CurrentAccessToken": "markers",
-    "CurrentContext": "markers",
-    "CurrentHeaders": "markers",
-    "CurrentRequest": "markers",
-    "Depends": "markers",
-    "Elicit": "markers",
-    "ListRoots": "markers",
-    "Resolve": "markers",
-    "Sample": "markers",
-    "Progress": "markers",
-    "Shared": "resolution",
-    "TokenClaim": "markers",
-    "CurrentFastMCP": "markers",
-    "get_access_token": "mcp_products.app.context.current",
-    "get_context": "mcp_products.app.context.current",
-    "get_http_headers": "mcp_products.app.context.current",
-    "get_http_request": "mcp_products.app.context.current",
-    "get_server": "mcp_products.app.context.current",
-}
-
-__getattr__, __dir__ = lazy_module(__name__, names=_MODULES)
+__getattr__, __dir__ = lazy_members(
+    __name__,
+    {
+        "markers": (
+            "CallArgument",
+            "CurrentAccessToken",
+            "CurrentContext",
+            "CurrentFastMCP",
+            "CurrentHeaders",
+            "CurrentRequest",
+            "Depends",
+            "Elicit",
+            "ListRoots",
+            "Progress",
+            "Resolve",
+            "Sample",
+            "TokenClaim",
+        ),
+        "mcp_products.app.context.current": (
+            "get_access_token",
+            "get_context",
+            "get_http_headers",
+            "get_http_request",
+            "get_server",
+        ),
+        "resolution": ("Shared",),
+    },
+)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from mcp_runtime._lazy import lazy_module
+from mcp_runtime._lazy import lazy_members
 
 if TYPE_CHECKING:
     from .authorization import AccessRequest as AccessRequest
@@ -29,52 +29,28 @@ if TYPE_CHECKING:
     from .tools import PingMiddleware as PingMiddleware
     from .tools import ToolInjectionMiddleware as ToolInjectionMiddleware
 
-__all__ = [
-    "AccessRequest",
-    "AuthMiddleware",
-    "AuthorizationCheck",
-    "CallNext",
-    "DetailedTimingMiddleware",
-    "ErrorHandlingMiddleware",
-    "LoggingMiddleware",
-    "Middleware",
-    "MiddlewareContext",
-    "PingMiddleware",
-    "RateLimitingMiddleware",
-    "ResponseCachingMiddleware",
-    "ResponseLimitingMiddleware",
-    "RetryMiddleware",
-    "SlidingWindowRateLimitingMiddleware",
-    "StructuredLoggingMiddleware",
-    "TimingMiddleware",
-    "ToolInjectionMiddleware",
-    "own_scopes",
-    "require_scopes",
-    "restrict_tag",
-]
-
-_MODULES = {
-    "AuthMiddleware": "authorization",
-    "AuthorizationCheck": "authorization",
-    "AccessRequest": "authorization",
-    "CallNext": "hooks",
-    "DetailedTimingMiddleware": "logging",
-    "ErrorHandlingMiddleware": "logging",
-    "LoggingMiddleware": "logging",
-    "Middleware": "hooks",
-    "MiddlewareContext": "hooks",
-    "PingMiddleware": "tools",
-    "RateLimitingMiddleware": "limits",
-    "ResponseCachingMiddleware": "caching",
-    "ResponseLimitingMiddleware": "limits",
-    "RetryMiddleware": "logging",
-    "SlidingWindowRateLimitingMiddleware": "limits",
-    "StructuredLoggingMiddleware": "logging",
-    "TimingMiddleware": "logging",
-    "ToolInjectionMiddleware": "tools",
-    "own_scopes": "authorization",
-    "require_scopes": "authorization",
-    "restrict_tag": "authorization",
-}
-
-__getattr__, __dir__ = lazy_module(__name__, names=_MODULES)
+__getattr__, __dir__ = lazy_members(
+    __name__,
+    {
+        "authorization": (
+            "AccessRequest",
+            "AuthMiddleware",
+            "AuthorizationCheck",
+            "own_scopes",
+            "require_scopes",
+            "restrict_tag",
+        ),
+        "caching": ("ResponseCachingMiddleware",),
+        "hooks": ("CallNext", "Middleware", "MiddlewareContext"),
+        "limits": ("RateLimitingMiddleware", "ResponseLimitingMiddleware", "SlidingWindowRateLimitingMiddleware"),
+        "logging": (
+            "DetailedTimingMiddleware",
+            "ErrorHandlingMiddleware",
+            "LoggingMiddleware",
+            "RetryMiddleware",
+            "StructuredLoggingMiddleware",
+            "TimingMiddleware",
+        ),
+        "tools": ("PingMiddleware", "ToolInjectionMiddleware"),
+    },
+)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from mcp_runtime._lazy import lazy_module
+from mcp_runtime._lazy import lazy_members
 
 if TYPE_CHECKING:
     from .file_system import FileSystemProvider as FileSystemProvider
@@ -12,18 +12,10 @@ if TYPE_CHECKING:
     from .file_system import resource as resource
     from .provider import Provider as Provider
 
-__all__ = [
-    "FileSystemProvider",
-    "Provider",
-    "prompt",
-    "resource",
-]
-
-_MODULES = {
-    "FileSystemProvider": "file_system",
-    "Provider": "provider",
-    "prompt": "file_system",
-    "resource": "file_system",
-}
-
-__getattr__, __dir__ = lazy_module(__name__, names=_MODULES)
+__getattr__, __dir__ = lazy_members(
+    __name__,
+    {
+        "file_system": ("FileSystemProvider", "prompt", "resource"),
+        "provider": ("Provider",),
+    },
+)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from mcp_runtime._lazy import lazy_module
+from mcp_runtime._lazy import lazy_members
 
 if TYPE_CHECKING:
     from .tool_search import BM25SearchTransform as BM25SearchTransform
@@ -15,24 +15,10 @@ if TYPE_CHECKING:
     from .transform import Transform as Transform
     from .transform import VersionFilter as VersionFilter
 
-__all__ = [
-    "BM25SearchTransform",
-    "Namespace",
-    "PromptsAsTools",
-    "RegexSearchTransform",
-    "ResourcesAsTools",
-    "Transform",
-    "VersionFilter",
-]
-
-_MODULES = {
-    "BM25SearchTransform": "tool_search",
-    "Namespace": "transform",
-    "PromptsAsTools": "transform",
-    "RegexSearchTransform": "tool_search",
-    "ResourcesAsTools": "transform",
-    "Transform": "transform",
-    "VersionFilter": "transform",
-}
-
-__getattr__, __dir__ = lazy_module(__name__, names=_MODULES)
+__getattr__, __dir__ = lazy_members(
+    __name__,
+    {
+        "tool_search": ("BM25SearchTransform", "RegexSearchTransform"),
+        "transform": ("Namespace", "PromptsAsTools", "ResourcesAsTools", "Transform", "VersionFilter"),
+    },
+)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from mcp_runtime._lazy import lazy_module
+from mcp_runtime._lazy import lazy_members
 
 if TYPE_CHECKING:
     from .client import wait_for_task as wait_for_task
@@ -14,16 +14,11 @@ if TYPE_CHECKING:
     from .store import TaskRecord as TaskRecord
     from .store import TaskStore as TaskStore
 
-__all__ = ["InMemoryTaskStore", "TaskOptions", "TaskRecord", "TaskServerMixin", "TaskStore", "wait_for_task"]
-
-__getattr__, __dir__ = lazy_module(
+__getattr__, __dir__ = lazy_members(
     __name__,
-    names={
-        "TaskOptions": "server",
-        "wait_for_task": "client",
-        "TaskServerMixin": "server",
-        "InMemoryTaskStore": "store",
-        "TaskRecord": "store",
-        "TaskStore": "store",
+    {
+        "client": ("wait_for_task",),
+        "server": ("TaskOptions", "TaskServerMixin"),
+        "store": ("InMemoryTaskStore", "TaskRecord", "TaskStore"),
     },
 )

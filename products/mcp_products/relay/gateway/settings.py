@@ -209,8 +209,9 @@ def read_settings(
     _check_prefixes(where, {name: item.prefix for name, item in upstreams.items()})
     _check_names(where, {name: item.methods for name, item in upstreams.items()}, package)
     auth = _table(where, "auth", content["auth"]) if "auth" in content else None
-    paths = {key: folder / gateway[key] for key in ("audit", "lock") if key in gateway}
-    return GatewaySettings(upstreams, auth, **{**gateway, **paths})
+    paths: dict[str, Path] = {key: folder / gateway[key] for key in ("audit", "lock") if key in gateway}
+    fields: dict[str, Any] = {**gateway, **paths}
+    return GatewaySettings(upstreams, auth, **fields)
 
 
 def _upstream(where: str, name: str, table: Any) -> UpstreamSettings:

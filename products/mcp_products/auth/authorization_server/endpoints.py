@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 from .clients import METHODS, ClientRegistry, RegistrationQuota, read_registration
@@ -12,37 +13,27 @@ from .requests import Fields, check_client_authentication, parse_client_authenti
 from .tokens import TokenInfo, TokenService
 
 
+@dataclass(eq=False, repr=False)
 class TokenEndpoints:
-    """The endpoints that programs use."""
+    """The endpoints that programs use.
 
-    def __init__(
-        self,
-        issuer: str,
-        scopes: Sequence[str],
-        clients: ClientRegistry,
-        tokens: TokenService,
-        quota: RegistrationQuota | None,
-        supports_documents: bool,
-        introspect_token: Callable[[str], Awaitable[TokenInfo | None]],
-    ) -> None:
-        """Create the endpoints.
+    Args:
+        issuer: Issuer identifier of the server.
+        scopes: Scopes of the server.
+        clients: Clients of the server.
+        tokens: Issues tokens.
+        quota: Limit on registrations; None if clients cannot register.
+        supports_documents: True if client id metadata documents are supported.
+        introspect_token: Returns the state of an access token.
+    """
 
-        Args:
-            issuer: Issuer identifier of the server.
-            scopes: Scopes of the server.
-            clients: Clients of the server.
-            tokens: Issues tokens.
-            quota: Limit on registrations; None if clients cannot register.
-            supports_documents: True if client id metadata documents are supported.
-            introspect_token: Returns the state of an access token.
-        """
-        self._issuer = issuer
-        self._scopes = scopes
-        self._clients = clients
-        self._tokens = tokens
-        self._quota = quota
-        self._supports_documents = supports_documents
-        self._introspect_token = introspect_token
+    _issuer: str
+    _scopes: Sequence[str]
+    _clients: ClientRegistry
+    _tokens: TokenService
+    _quota: RegistrationQuota | None
+    _supports_documents: bool
+    _introspect_token: Callable[[str], Awaitable[TokenInfo | None]]
 
     async def metadata(self, request: HTTPRequest) -> HTTPResponse:
         """Return the metadata of the server (https://www.rfc-editor.org/rfc/rfc8414#section-2)."""

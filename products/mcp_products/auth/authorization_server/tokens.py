@@ -62,28 +62,21 @@ class TokenInfo:
     expires_at: float
 
 
+@dataclass(eq=False, repr=False)
 class TokenService:
-    """Issues, introspects and revokes tokens."""
+    """Issues, introspects and revokes tokens.
 
-    def __init__(
-        self,
-        storage: AuthorizationStorage,
-        lifetimes: TokenLifetimes,
-        resources: Sequence[str],
-        clock: Callable[[], float],
-    ) -> None:
-        """Create a service.
+    Args:
+        storage: Storage of grants and secrets.
+        lifetimes: Lifetimes of codes and tokens.
+        resources: Resources that tokens are for; the first one is the default.
+        clock: Returns the current time in seconds since the epoch.
+    """
 
-        Args:
-            storage: Storage of grants and secrets.
-            lifetimes: Lifetimes of codes and tokens.
-            resources: Resources that tokens are for; the first one is the default.
-            clock: Returns the current time in seconds since the epoch.
-        """
-        self._storage = storage
-        self._lifetimes = lifetimes
-        self._resources = resources
-        self._clock = clock
+    _storage: AuthorizationStorage
+    _lifetimes: TokenLifetimes
+    _resources: Sequence[str]
+    _clock: Callable[[], float]
 
     async def code(self, id: str, request: PendingAuthorization, user: str, upstream: str | None = None) -> str:
         """Create a grant with this id and return its authorization code.

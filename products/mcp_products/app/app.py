@@ -68,11 +68,7 @@ class BaseApp(Registrations, Servable, Serving[ServerT], FromAPIs, Proxies, Name
     types: ClassVar[ModuleType]
     on_change: list[Callable[[ListKind], None]]
     """Callbacks that are called with the kind of a list that has changed at run time."""
-    _mounted: list[BaseApp[Any]]
-    _extensions: dict[Any, tuple[str, ...]]  # The handler names of each extension package.
-    _loops: dict[asyncio.AbstractEventLoop, int]  # The event loops that serve it: their open lifespans.
-    _notifying: set[asyncio.Future[None]]
-    _undeclared: dict[str, Any]  # The capabilities of what the app does not have yet, since its server exists.
+    registry_class: ClassVar[type[Registry]] = Registry
 
     @checked(AppKeywords, rules=APP_RULES, example='App("name", "instructions")')
     def __init__(
@@ -121,16 +117,20 @@ class BaseApp(Registrations, Servable, Serving[ServerT], FromAPIs, Proxies, Name
         self._server_options = {**checked_options, "keys": keys, "tenant": settings.get("tenant")}
         self._set_up_serving(name, version, instructions, settings)
         self.on_change = []
-        self._mounted = []
-        self._extensions = {}
-        self._loops = {}
-        self._notifying = set()
-        self._undeclared = {}
+        self._mounted: list[BaseApp[Any]] = []
+        self._extensions: dict[Any, tuple[str, ...]] = {}  # The handler names of each extension package.
+        # The event loops that serve it: their open lifespans.
+        self._loops: dict[asyncio.AbstractEventLoop, int] = {}
+        self._notifying: set[asyncio.Future[None]] = set()
+        # The capabilities of what the app does not have yet, since its server exists.
+        self._undeclared: dict[str, Any] = {}
         self._coerce = coerce
         self._json_indent = json_indent
         self._tasks = tasks
         self.session_state_store = session_state_store
-        self.registry = self._new_registry((ToolError, ClientCapabilityError, *tool_errors), page_size)
+        result_types = ResultTypes(row for row in self.server_class.revision.rows if isinstance(row, Request))
+        shown_exceptions = (ToolError, ClientCapabilityError, *tool_errors)
+        self.registry = self.registry_class(self.types, result_types, shown_exceptions, page_size)
         self.registry.declare(lifespan, declare, capabilities)
         self.registry.changed = self._changed
         self.registry.mount = self._mount
@@ -140,16 +140,6 @@ class BaseApp(Registrations, Servable, Serving[ServerT], FromAPIs, Proxies, Name
     def client_class(cls) -> type[BaseClient]:
         """Return the class of the clients that call the app in the same process."""
         raise NotImplementedError
-
-    @classmethod
-    def _result_types(cls) -> ResultTypes:
-        """Return the types of the results of requests, by the names of their handlers."""
-        return ResultTypes(row for row in cls.server_class.revision.rows if isinstance(row, Request))
-
-    registry_class: ClassVar[type[Registry]] = Registry
-
-    def _new_registry(self, shown_exceptions: ShownExceptions, page_size: int) -> Registry:
-        return self.registry_class(self.types, self._result_types(), shown_exceptions, page_size)
 
     @checked(example='app.mount(other, "prefix")')
     def mount(self, app: BaseApp[Any], prefix: str = "") -> None:
@@ -222,10 +212,7 @@ class BaseApp(Registrations, Servable, Serving[ServerT], FromAPIs, Proxies, Name
         if any(app.registry.skills is not None for app in self._all_apps()[1:]):
             raise LocalError("a mounted app cannot publish skills: add them to the outermost app, with `under`")
         members |= {name: _handler(self.registry, name) for names in self._extensions.values() for name in names}
-        options: dict[str, Any] = {
-            **self._server_options,
-            "extensions": [*self._extensions],
-        }
+        options: dict[str, Any] = {**self._server_options, "extensions": [*self._extensions]}
         kinds: tuple[type[BaseServer], ...] = (self.server_class,)
         if self._tasks is not None or self.registry.task_options():
             from mcp_products.extensions.tasks import TaskServerMixin

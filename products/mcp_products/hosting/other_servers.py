@@ -13,11 +13,11 @@ from dataclasses import fields
 from functools import partial
 from importlib import import_module
 from importlib.util import find_spec
-from typing import Any, Final, Protocol
+from typing import Any, Final
 
 from mcp_runtime._lazy import load
 from mcp_runtime.errors import LocalError
-from mcp_runtime.http.asgi import Receive, Scope, Send
+from mcp_runtime.http.asgi import ASGIApp, Receive, Scope, Send
 from mcp_runtime.transports.http_server.app import MCPASGIApp
 from mcp_runtime.transports.http_server.limits import HTTPLimits
 
@@ -28,26 +28,6 @@ _ASK_AGAIN_SECONDS: Final = 0.01
 _REACHED_AT: Final = {"0.0.0.0": "127.0.0.1", "::": "::1"}  # Windows connects to no unspecified address.
 _SIGNALS: Final = ("SIGINT", "SIGTERM")
 _ACCEPTING: Final = f"{__package__}.accepting"
-
-
-class ServeApplication(Protocol):
-    """Serves an ASGI application until a function returns."""
-
-    async def __call__(
-        self,
-        application: Callable[[Scope, Receive, Send], Awaitable[None]],
-        listener: socket.socket,
-        until: Callable[[], Awaitable[None]],
-        drain: float,
-    ) -> None:
-        """Serve.
-
-        Args:
-            application: The application.
-            listener: The listening socket.
-            until: Returns when the server has to end.
-            drain: Seconds for requests to complete at the end.
-        """
 
 
 def check_other_server(name: str, settings: Mapping[str, Any]) -> None:
@@ -86,7 +66,7 @@ class OtherServer:
         self._application = application
         self._is_shared = is_shared
         self._drain = drain
-        self._serve = _server(name)
+        self._serve = serve_with_hypercorn if name == "hypercorn" else serve_with_granian
         self._signal: int | None = None
         self._ended = asyncio.Event()
         self._starting: asyncio.Task[None] | None = None
@@ -161,13 +141,6 @@ class OtherServer:
                 return await self.on_start()
 
 
-def _server(name: str) -> ServeApplication:
-    if name == "hypercorn":
-        return serve_with_hypercorn
-
-    return serve_with_granian
-
-
 # Serve an ASGI application with granian, embedded in this process.
 
 _BACKLOG: Final = 4096
@@ -175,12 +148,16 @@ _AT_ONCE: Final = 100_000  # Requests at the same time; an open stream is one.
 
 
 async def serve_with_granian(
-    application: Callable[[Scope, Receive, Send], Awaitable[None]],
-    listener: socket.socket,
-    until: Callable[[], Awaitable[None]],
-    drain: float,
+    application: ASGIApp, listener: socket.socket, until: Callable[[], Awaitable[None]], drain: float
 ) -> None:
-    """Serve with granian in the running event loop, at the address of the listening socket, which is closed."""
+    """Serve with granian in the running event loop, at the address of the listening socket, which is closed.
+
+    Args:
+        application: The application.
+        listener: The listening socket.
+        until: Returns when the server has to end.
+        drain: Seconds for requests to complete at the end.
+    """
     host, port = listener.getsockname()[:2]
     listener.close()  # granian listens itself.
     logging.getLogger("_granian").setLevel(logging.ERROR)
@@ -213,12 +190,9 @@ async def serve_with_granian(
 
 
 async def serve_with_hypercorn(
-    application: Callable[[Scope, Receive, Send], Awaitable[None]],
-    listener: socket.socket,
-    until: Callable[[], Awaitable[None]],
-    drain: float,
+    application: ASGIApp, listener: socket.socket, until: Callable[[], Awaitable[None]], drain: float
 ) -> None:
-    """Serve with hypercorn in the running event loop."""
+    """Serve with hypercorn in the running event loop; the arguments are those of `serve_with_granian`."""
     hypercorn: Any = import_module("hypercorn.asyncio")  # Without types: it is not installed where ours are checked.
     config = hypercorn.Config()
     config.bind = [f"fd://{os.dup(listener.fileno())}"]  # hypercorn closes its own.

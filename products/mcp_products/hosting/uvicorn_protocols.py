@@ -4,16 +4,14 @@ from __future__ import annotations
 
 import asyncio
 import socket
-from collections.abc import Awaitable, Callable, Coroutine, Generator
+from collections.abc import Awaitable, Coroutine, Generator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, Final, cast
 
-from mcp_runtime.http.asgi import Receive, Scope, Send
+from mcp_runtime.http.asgi import ASGIApp, Receive, Scope, Send
 
 if TYPE_CHECKING:
     from uvicorn import Server
-
-_Application = Callable[[Scope, Receive, Send], Awaitable[None]]
 
 
 class ProxyHeaders:
@@ -24,7 +22,7 @@ class ProxyHeaders:
 
     def __init__(self, middleware: Any) -> None:
         """Use the middleware of an application."""
-        self._application: _Application = middleware.app
+        self._application: ASGIApp = middleware.app
         self._middleware: Any = middleware
         middleware.app = _do_nothing
 

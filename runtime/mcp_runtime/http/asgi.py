@@ -18,6 +18,7 @@ from .headers import JSON, PROTOCOL_VERSION, SESSION_ID, HTTPError, Raw
 Scope = MutableMapping[str, Any]
 Receive = Callable[[], Awaitable[MutableMapping[str, Any]]]
 Send = Callable[[MutableMapping[str, Any]], Awaitable[None]]
+ASGIApp = Callable[[Scope, Receive, Send], Awaitable[None]]
 _JSON: Final = (b"content-type", JSON.encode())
 
 

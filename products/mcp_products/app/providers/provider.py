@@ -37,6 +37,7 @@ from ..components.uris import (
 )
 from ..components.visibility import ComponentKind, VisibilityRule, is_enabled
 
+CallNext = Callable[[ServerContext, Any], Awaitable[Any]]
 ProvidedList = Literal["tools", "prompts", "resources", "resource_templates"]
 PROVIDED_LISTS: Final[tuple[ProvidedList, ...]] = ("tools", "prompts", "resources", "resource_templates")
 
@@ -102,12 +103,7 @@ class Provider:
         raise NotImplementedError
 
     async def handle_lifecycle(
-        self,
-        name: str,
-        ctx: ServerContext,
-        params: Any,
-        prefixes: tuple[str, ...],
-        call_next: Callable[[ServerContext, Any], Awaitable[Any]],
+        self, name: str, ctx: ServerContext, params: Any, prefixes: tuple[str, ...], call_next: CallNext
     ) -> Any:
         """Return the result of `call_next`, which handles a message of the lifecycle or a notification of the client.
 
@@ -218,7 +214,6 @@ def _texts(definition: Any, field: str) -> list[str]:
 
 _log: Final = logging.getLogger("mcp_runtime.app.providers.provider")
 
-CallNext = Callable[[ServerContext, Any], Awaitable[Any]]
 _KINDS: Final[Mapping[ProvidedList, ComponentKind]] = {
     "tools": "tool",
     "prompts": "prompt",

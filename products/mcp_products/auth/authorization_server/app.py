@@ -11,7 +11,7 @@ from urllib.parse import urlsplit
 from mcp_products.common.keys import KeyRing
 from mcp_runtime.aio import clock as clocks
 from mcp_runtime.errors import LocalError
-from mcp_runtime.http.asgi import BodyReader, ClientDisconnectError, Receive, Scope, Send
+from mcp_runtime.http.asgi import ASGIApp, BodyReader, ClientDisconnectError, Receive, Scope, Send
 from mcp_runtime.protocol.framing import SizeLimit
 from mcp_runtime.session.interfaces import AuthenticatedUser
 from mcp_runtime.stores import StoreUnavailableError
@@ -43,8 +43,6 @@ _CORS_HEADERS: Final = (
     ("access-control-allow-headers", "content-type, authorization, mcp-protocol-version"),
     ("access-control-max-age", "3600"),
 )
-
-ASGIApp = Callable[[Scope, Receive, Send], Awaitable[None]]
 
 
 @dataclass(frozen=True, slots=True)

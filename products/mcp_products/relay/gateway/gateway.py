@@ -41,6 +41,7 @@ else:  # Imported when they are used.
     responses = LazyModule("starlette.responses")
 
 _log: Final = logging.getLogger("mcp_runtime.gateway")
+_CIRCUIT: Final = f"0 to 2: {', '.join(STATES)}."
 _CHANGED: Final = "Definitions that differ from the lock."
 _Row = tuple[
     str, Literal["counter", "gauge"], Literal["sum", "lowest", "highest"], str, Callable[[GatedUpstream], float]
@@ -50,20 +51,8 @@ _MEASURED: Final[Sequence[_Row]] = (
     ("failures", "counter", "sum", "Requests that failed.", lambda one: one.counts.failed),
     ("refusals", "counter", "sum", "Requests that rules refused.", lambda one: one.counts.refused),
     ("seconds", "counter", "sum", "Seconds of requests.", lambda one: round(one.counts.seconds, 6)),
-    (
-        "upstream_up",
-        "gauge",
-        "lowest",
-        "1 if it served when last used, else 0.",
-        lambda one: one.failure is None,
-    ),
-    (
-        "upstream_circuit",
-        "gauge",
-        "highest",
-        f"0 to 2: {', '.join(STATES)}.",
-        lambda one: STATES.index(one.breaker.state),
-    ),
+    ("upstream_up", "gauge", "lowest", "1 if it served when last used, else 0.", lambda one: one.failure is None),
+    ("upstream_circuit", "gauge", "highest", _CIRCUIT, lambda one: STATES.index(one.breaker.state)),
     ("circuit_openings", "counter", "sum", "Openings of its circuit.", lambda one: one.breaker.openings),
 )
 _USERS: Final = "mcp_products.relay.gateway.users"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import AsyncGenerator, Awaitable, Callable, Iterator, Sequence
+from collections.abc import AsyncGenerator, Callable, Iterator, Sequence
 from contextlib import asynccontextmanager
 from typing import Any, Final, Literal
 
@@ -24,7 +24,7 @@ from mcp_products.app.components.uris import (
     with_prefixed_name,
     with_prefixed_uri,
 )
-from mcp_products.app.providers.provider import Provider
+from mcp_products.app.providers.provider import CallNext, Provider
 from mcp_runtime.errors import JSONRPCError, MCPError
 from mcp_runtime.protocol.jsonrpc import INTERNAL_ERROR
 from mcp_runtime.protocol.uris import uri_key_with_fragment
@@ -206,12 +206,7 @@ class GatewayProvider(Provider):
     # ---- messages of the lifecycle -----------------------------------------------------------------------------------
 
     async def handle_lifecycle(
-        self,
-        name: str,
-        ctx: ServerContext,
-        params: Any,
-        prefixes: tuple[str, ...],
-        call_next: Callable[[ServerContext, Any], Awaitable[Any]],
+        self, name: str, ctx: ServerContext, params: Any, prefixes: tuple[str, ...], call_next: CallNext
     ) -> Any:
         """Subscribe to resources at the servers that have them, and pass the log level and changes of roots to all."""
         if is_sessionless(ctx.connection_state):

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import AsyncGenerator, Awaitable, Callable, Collection, Mapping, Sequence
+from collections.abc import AsyncGenerator, Callable, Collection, Mapping, Sequence
 from contextlib import asynccontextmanager
 from functools import partial
 from typing import Any, Final, NamedTuple
 
 from mcp_products.app.administration import Administration
 from mcp_products.app.components.uris import strip_prefix
-from mcp_products.app.providers.provider import Provider
+from mcp_products.app.providers.provider import CallNext, Provider
 from mcp_products.host.lists import ListedPages, ListLimits
 from mcp_products.host.targets import generated_of
 from mcp_runtime.bindings.client import BaseClient
@@ -205,12 +205,7 @@ class TargetProvider(Provider):
     # ---- messages of the lifecycle ----------------------------------------------------------------------------------
 
     async def handle_lifecycle(
-        self,
-        name: str,
-        ctx: ServerContext,
-        params: Any,
-        prefixes: tuple[str, ...],
-        call_next: Callable[[ServerContext, Any], Awaitable[Any]],
+        self, name: str, ctx: ServerContext, params: Any, prefixes: tuple[str, ...], call_next: CallNext
     ) -> Any:
         """Pass the log level, subscriptions and changes of roots to the target, unless the client has no session."""
         if is_sessionless(ctx.connection_state):
@@ -240,13 +235,7 @@ class TargetProvider(Provider):
             except MCPError as error:
                 _log.debug("a change of roots was not sent to the target of %r: %s", self._name, error)
 
-    async def _listen(
-        self,
-        ctx: ServerContext,
-        params: Any,
-        prefixes: tuple[str, ...],
-        call_next: Callable[[ServerContext, Any], Awaitable[Any]],
-    ) -> Any:
+    async def _listen(self, ctx: ServerContext, params: Any, prefixes: tuple[str, ...], call_next: CallNext) -> Any:
         """Subscribe to the lists and the resources of a client's stream while the stream is open."""
         connections = self.connections(ctx)
         outside = [uri for uris in filter_of(params).values() if is_list(uris) for uri in uris]

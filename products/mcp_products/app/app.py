@@ -129,7 +129,7 @@ class BaseApp(Registrations, Servable, Serving[ServerT], FromAPIs, Proxies, Name
         self._tasks = tasks
         self.session_state_store = session_state_store
         result_types = ResultTypes(row for row in self.server_class.revision.rows if isinstance(row, Request))
-        shown_exceptions = (ToolError, ClientCapabilityError, *tool_errors)
+        shown_exceptions: ShownExceptions = (ToolError, ClientCapabilityError, *tool_errors)
         self.registry = self.registry_class(self.types, result_types, shown_exceptions, page_size)
         self.registry.declare(lifespan, declare, capabilities)
         self.registry.changed = self._changed

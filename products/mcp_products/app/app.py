@@ -119,18 +119,14 @@ class BaseApp(Registrations, Servable, Serving[ServerT], FromAPIs, Proxies, Name
         self.on_change = []
         self._mounted: list[BaseApp[Any]] = []
         self._extensions: dict[Any, tuple[str, ...]] = {}  # The handler names of each extension package.
-        # The event loops that serve it: their open lifespans.
-        self._loops: dict[asyncio.AbstractEventLoop, int] = {}
+        self._loops: dict[asyncio.AbstractEventLoop, int] = {}  # Those that serve it: their open lifespans.
         self._notifying: set[asyncio.Future[None]] = set()
-        # The capabilities of what the app does not have yet, since its server exists.
-        self._undeclared: dict[str, Any] = {}
+        self._undeclared: dict[str, Any] = {}  # Capabilities of what it does not have yet, since its server exists.
         self._coerce = coerce
         self._json_indent = json_indent
         self._tasks = tasks
         self.session_state_store = session_state_store
-        result_types = ResultTypes(row for row in self.server_class.revision.rows if isinstance(row, Request))
-        shown_exceptions: ShownExceptions = (ToolError, ClientCapabilityError, *tool_errors)
-        self.registry = self.registry_class(self.types, result_types, shown_exceptions, page_size)
+        self.registry = self._new_registry((ToolError, ClientCapabilityError, *tool_errors), page_size)
         self.registry.declare(lifespan, declare, capabilities)
         self.registry.changed = self._changed
         self.registry.mount = self._mount
@@ -140,6 +136,10 @@ class BaseApp(Registrations, Servable, Serving[ServerT], FromAPIs, Proxies, Name
     def client_class(cls) -> type[BaseClient]:
         """Return the class of the clients that call the app in the same process."""
         raise NotImplementedError
+
+    def _new_registry(self, shown_exceptions: ShownExceptions, page_size: int) -> Registry:
+        result_types = ResultTypes(row for row in self.server_class.revision.rows if isinstance(row, Request))
+        return self.registry_class(self.types, result_types, shown_exceptions, page_size)
 
     @checked(example='app.mount(other, "prefix")')
     def mount(self, app: BaseApp[Any], prefix: str = "") -> None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import compileall
 import gc
 import inspect
 import os
@@ -19,7 +18,6 @@ from support.installation.certificates import share_certificates
 from support.installation.extras import SkippedModule, missing_extra
 from support.matrices import DEFAULT, EXHAUSTIVE, LONG, RUNS, arguments_of, edges, first_runs
 from support.processes import end_shared
-from support.project import ROOT
 from support.systems import PATIENCE, reason_to_skip
 
 from mcp_generated import REVISIONS
@@ -85,15 +83,8 @@ def pytest_collection() -> Iterator[None]:
         gc.enable()
 
 
-@pytest.hookimpl(tryfirst=True)
 def pytest_sessionstart(session: pytest.Session) -> None:
-    """Compile the packages once, before the workers of pytest-xdist start: each would compile them on a clean clone.
-
-    Let what tests and their child processes leave in the temporary folder be in one that is deleted at the end.
-    """
-    if session.config.getoption("numprocesses", None):
-        for name in ("runtime", "products", "generated", "codegen"):
-            compileall.compile_dir(ROOT / name, quiet=2, workers=0)
+    """Let what tests and their child processes leave in the temporary folder be in one that is deleted at the end."""
     os.environ.setdefault("PYTEST_DEBUG_TEMPROOT", tempfile.gettempdir())  # Those of `tmp_path` stay.
     folder = tempfile.TemporaryDirectory(prefix="tests-", ignore_cleanup_errors=True)
     os.chmod(folder.name, 0o755)  # Some servers run as another user.

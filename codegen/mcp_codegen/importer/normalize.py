@@ -25,37 +25,8 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from ..errors import SchemaError
+from . import syntax as ts
 from .references import REF, Schema, alias_targets, circular, record_schema, references, tuple_schema
-from .syntax import (
-    CONSTANT_TAGS,
-    DEFINITION_TAGS,
-    JSON_TAGS,
-    PROPERTY_TAGS,
-    TEXT_TAGS,
-    AllOf,
-    ArrayOf,
-    ConstantDeclaration,
-    Declaration,
-    InterfaceDeclaration,
-    Keyword,
-    Literal,
-    Member,
-    Name,
-    ObjectLiteral,
-    PropertyOf,
-    TemplateOf,
-    TsType,
-    TupleOf,
-    TypeAliasDeclaration,
-    TypeOf,
-    UnionOf,
-    literal_texts,
-    marks_of,
-    size,
-    substitute,
-    tag_value,
-    without_nothing,
-)
 from .typescript import no_interface, undeclared
 
 DIALECT: Final = "https://json-schema.org/draft/2020-12/schema"
@@ -63,7 +34,7 @@ _REPEATED: Final = 2_000  # Types that generic types and indexed accesses may re
 _REPEATED_A_DECLARATION: Final = 20  # So many more for each declaration; the official schemas repeat none.
 
 
-def normalize(declarations: list[Declaration], revision: str) -> Schema:
+def normalize(declarations: list[ts.Declaration], revision: str) -> Schema:
     """Return the normalized schema of a revision. Raises SchemaError for a form that cannot be read."""
     normalizer = _Normalizer(declarations, revision)
     try:
@@ -78,7 +49,7 @@ class _Base:
     unknown properties are allowed."""
 
     name: str
-    members: tuple[Member, ...]
+    members: tuple[ts.Member, ...]
     is_open: bool
     omitted: tuple[str, ...] = ()
 
@@ -86,13 +57,13 @@ class _Base:
 class _Normalizer:
     """One normalization. Holds the declarations by name, because inheritance is resolved on the fly."""
 
-    def __init__(self, declarations: list[Declaration], revision: str) -> None:
+    def __init__(self, declarations: list[ts.Declaration], revision: str) -> None:
         self._revision = revision
-        constants = [item for item in declarations if isinstance(item, ConstantDeclaration)]
+        constants = [item for item in declarations if isinstance(item, ts.ConstantDeclaration)]
         self._constants = {item.name: item.value for item in constants}
-        tags = {item.name: {tag: item.tags[tag] for tag in CONSTANT_TAGS if tag in item.tags} for item in constants}
+        tags = {item.name: {tag: item.tags[tag] for tag in ts.CONSTANT_TAGS if tag in item.tags} for item in constants}
         self._constant_tags = {name: written for name, written in tags.items() if written}
-        self._types = {item.name: item for item in declarations if not isinstance(item, ConstantDeclaration)}
+        self._types = {item.name: item for item in declarations if not isinstance(item, ts.ConstantDeclaration)}
         self._remaining = _REPEATED + _REPEATED_A_DECLARATION * len(declarations)
         self._open_bases: list[str] = []  # The interfaces whose bases are being read.
         self._at = ""  # The definition that is being read.
@@ -100,7 +71,7 @@ class _Normalizer:
     def schema(self) -> Schema:
         definitions: Schema = {}
         for name, declared in self._types.items():
-            if isinstance(declared, InterfaceDeclaration) or not declared.parameters:
+            if isinstance(declared, ts.InterfaceDeclaration) or not declared.parameters:
                 self._at = name
                 definitions[name] = self._definition(declared)
         in_circle = circular({name: alias_targets(schema) for name, schema in definitions.items()})
@@ -110,14 +81,14 @@ class _Normalizer:
         recursive = circular({name: references(schema) for name, schema in definitions.items()})
         for name, declared in self._types.items():
             # The official tool repeats an object without a name wherever an alias of it is used.
-            if isinstance(declared, TypeAliasDeclaration) and name in definitions:
-                is_unnamed = isinstance(self._resolved(declared.type), ObjectLiteral)
+            if isinstance(declared, ts.TypeAliasDeclaration) and name in definitions:
+                is_unnamed = isinstance(self._resolved(declared.type), ts.ObjectLiteral)
                 if is_unnamed and name not in recursive:
                     definitions[name] = {"x-inline": True} | definitions[name]
         generic = {
             name: list(declared.parameters)
             for name, declared in self._types.items()
-            if isinstance(declared, TypeAliasDeclaration) and declared.parameters and name not in definitions
+            if isinstance(declared, ts.TypeAliasDeclaration) and declared.parameters and name not in definitions
         }
         return {
             "$schema": DIALECT,
@@ -128,24 +99,24 @@ class _Normalizer:
             "$defs": definitions,
         }
 
-    def _definition(self, declared: InterfaceDeclaration | TypeAliasDeclaration) -> Schema:
+    def _definition(self, declared: ts.InterfaceDeclaration | ts.TypeAliasDeclaration) -> Schema:
         marks: Schema = {}
         if "category" in declared.tags:
             marks["x-category"] = declared.tags["category"].strip("`")
         flags = {"internal": "x-internal", "deprecated": "deprecated"}
         marks |= {mark: True for tag, mark in flags.items() if tag in declared.tags}
-        marks |= marks_of(declared.tags, DEFINITION_TAGS)
+        marks |= ts.marks_of(declared.tags, ts.DEFINITION_TAGS)
         body = (
             self._interface(declared)
-            if isinstance(declared, InterfaceDeclaration)
+            if isinstance(declared, ts.InterfaceDeclaration)
             else self._type(declared.type, declared.tags)
         )
         return marks | body
 
-    def _interface(self, declared: InterfaceDeclaration) -> Schema:
+    def _interface(self, declared: ts.InterfaceDeclaration) -> Schema:
         bases = [self._base(base, declared.name) for base in declared.bases]
         inherited = [member for base in bases for member in base.members]
-        body = self._object(ObjectLiteral((*inherited, *declared.body.members), declared.body.index))
+        body = self._object(ts.ObjectLiteral((*inherited, *declared.body.members), declared.body.index))
         if declared.body.index is None and any(base.is_open for base in bases):
             body["x-open"] = True
         marks: Schema = {}
@@ -155,10 +126,10 @@ class _Normalizer:
             marks["x-omits"] = omitted
         return marks | body
 
-    def _base(self, base: Name, user: str) -> _Base:
+    def _base(self, base: ts.Name, user: str) -> _Base:
         """Return what `user` inherits from one entry of its extends clause."""
         if base.name == "Omit":
-            if len(base.arguments) != 2 or not isinstance(base.arguments[0], Name):
+            if len(base.arguments) != 2 or not isinstance(base.arguments[0], ts.Name):
                 raise self.error(f"{user} extends an Omit that is not Omit<NAME, …>; write the name of an interface")
             omitted = self._names(base.arguments[1], user)
             whole = self._base(base.arguments[0], user)
@@ -166,10 +137,10 @@ class _Normalizer:
             members = tuple(member for member in whole.members if member.name not in without)
             return _Base(whole.name, members, whole.is_open, tuple(omitted))
         declared = self._types.get(base.name)
-        written = declared.type if isinstance(declared, TypeAliasDeclaration) else None
-        if isinstance(written, Name) and written.name == "Record":
+        written = declared.type if isinstance(declared, ts.TypeAliasDeclaration) else None
+        if isinstance(written, ts.Name) and written.name == "Record":
             return _Base(base.name, (), True)
-        if not isinstance(declared, InterfaceDeclaration) or base.arguments:
+        if not isinstance(declared, ts.InterfaceDeclaration) or base.arguments:
             raise self.error(no_interface(user, base.name, declared is not None))
         if base.name in self._open_bases:
             raise self.error(f"{base.name} extends itself, by way of {user}; remove one `extends`")
@@ -180,16 +151,16 @@ class _Normalizer:
         is_open = declared.body.index is not None or any(ancestor.is_open for ancestor in above)
         return _Base(base.name, (*inherited, *declared.body.members), is_open)
 
-    def _object(self, literal: ObjectLiteral) -> Schema:
+    def _object(self, literal: ts.ObjectLiteral) -> Schema:
         properties: Schema = {}
         required: dict[str, bool] = {}
         for member in literal.members:
-            if member.type == Keyword("never"):  # No JSON object has this property.
+            if member.type == ts.Keyword("never"):  # No JSON object has this property.
                 properties.pop(member.name, None)
                 required.pop(member.name, None)
                 continue
             marks: Schema = {"deprecated": True} if "deprecated" in member.tags else {}
-            marks |= marks_of(member.tags, PROPERTY_TAGS)
+            marks |= ts.marks_of(member.tags, ts.PROPERTY_TAGS)
             properties[member.name] = marks | self._type(member.type, member.tags)
             required[member.name] = not member.optional
         body: Schema = {"type": "object"}
@@ -201,103 +172,105 @@ class _Normalizer:
             body["additionalProperties"] = self._type(literal.index, {})
         return body
 
-    def _type(self, written: TsType, tags: dict[str, str]) -> Schema:
+    def _type(self, written: ts.TsType, tags: dict[str, str]) -> Schema:
         written = self._resolved(written)
         match written:
-            case Keyword(name):
+            case ts.Keyword(name):
                 schema = self._keyword(name, tags)
-            case Literal(value):
+            case ts.Literal(value):
                 schema = {"type": _json_type(value), "const": value}
-            case TypeOf(constant):
+            case ts.TypeOf(constant):
                 if constant not in self._constants:
                     raise self.error(f"`typeof {constant}` names no constant of schema.ts; declare it with `const`")
-                schema = self._type(Literal(self._constants[constant]), {}) | {"x-constant": constant}
-            case Name("Record", (_, Keyword("never"))):
+                schema = self._type(ts.Literal(self._constants[constant]), {}) | {"x-constant": constant}
+            case ts.Name("Record", (_, ts.Keyword("never"))):
                 schema = Schema(type="object", properties=Schema())
-            case Name("Record", (keys, values)):
-                schema = record_schema(self._type(values, {}), has_numbers=keys == Keyword("number"))
-            case Name("Date", ()) if "Date" not in self._types:
+            case ts.Name("Record", (keys, values)):
+                schema = record_schema(self._type(values, {}), has_numbers=keys == ts.Keyword("number"))
+            case ts.Name("Date", ()) if "Date" not in self._types:
                 schema = {"type": "string", "format": "date-time"}
-            case Name(name, ()):
+            case ts.Name(name, ()):
                 if name not in self._types:
                     raise self.error(undeclared(name))
                 self._parameters(name, ())
                 schema = {"$ref": REF + name}
-            case Name(name, _):
+            case ts.Name(name, _):
                 raise self.error(
                     f"the generic type {name}<…> is not supported; only Record, Omit, Array, NonNullable and aliases "
                     "are: write the type that it gives"
                 )
-            case ArrayOf(items):
+            case ts.ArrayOf(items):
                 schema = Schema(type="array", items=self._type(items, {}))
-            case TupleOf(items, minimum, rest):
+            case ts.TupleOf(items, minimum, rest):
                 tail = None if rest is None else self._type(rest, {})
                 schema = tuple_schema([self._type(item, {}) for item in items], minimum, tail)
-            case TemplateOf(pattern):
+            case ts.TemplateOf(pattern):
                 schema = {"type": "string", "pattern": pattern}
-            case UnionOf(arms):
+            case ts.UnionOf(arms):
                 schema = self._union(arms, tags)
-            case AllOf(parts):
+            case ts.AllOf(parts):
                 schema = Schema(allOf=[self._type(part, {}) for part in parts])
-            case ObjectLiteral():
+            case ts.ObjectLiteral():
                 schema = self._object(written)
-            case PropertyOf(owner, name):  # Resolved before; its property is read again.
+            case ts.PropertyOf(owner, name):  # Resolved before; its property is read again.
                 return self._type(self._property(owner, name), tags)
-        if written in (Keyword("never"), Keyword("undefined")):
+        if written in (ts.Keyword("never"), ts.Keyword("undefined")):
             raise self.error(
                 "`never` and `undefined` have no value in JSON; write `name?: T` for a property that may be missing, "
                 "or the type that is meant"
             )
-        schema |= {tag: tags[tag] for tag in TEXT_TAGS if tag in tags}
-        return schema | {tag: self._value(tag, tags[tag]) for tag in JSON_TAGS if tag in tags}
+        schema |= {tag: tags[tag] for tag in ts.TEXT_TAGS if tag in tags}
+        return schema | {tag: self._value(tag, tags[tag]) for tag in ts.JSON_TAGS if tag in tags}
 
-    def _parameters(self, name: str, arguments: tuple[TsType, ...]) -> dict[str, TsType]:
+    def _parameters(self, name: str, arguments: tuple[ts.TsType, ...]) -> dict[str, ts.TsType]:
         """Return the arguments of an alias by the names of its parameters."""
         declared = self._types[name]
-        parameters = declared.parameters if isinstance(declared, TypeAliasDeclaration) else ()
+        parameters = declared.parameters if isinstance(declared, ts.TypeAliasDeclaration) else ()
         if len(parameters) != len(arguments):
             raise self.error(
                 f"{name} has {len(parameters)} type parameters, and is used with {len(arguments)}; write all"
             )
         return dict(zip(parameters, arguments, strict=True))
 
-    def _resolved(self, written: TsType) -> TsType:
+    def _resolved(self, written: ts.TsType) -> ts.TsType:
         """Return the type that an indexed access, a generic alias or `NonNullable` gives, and any other as it is."""
         match written:
-            case PropertyOf(owner, name):
+            case ts.PropertyOf(owner, name):
                 return self._resolved(self._repeated(self._property(owner, name)))
-            case Name("NonNullable", (inner,)) if "NonNullable" not in self._types:
-                return self._resolved(without_nothing(self._resolved(inner)))
-            case Name("Record", (keys, values)) if names := literal_texts(keys, self._types):
-                return self._repeated(ObjectLiteral(tuple(Member(name, False, values, {}) for name in names), None))
-            case Name(name, arguments) if arguments and isinstance(
-                alias := self._types.get(name), TypeAliasDeclaration
+            case ts.Name("NonNullable", (inner,)) if "NonNullable" not in self._types:
+                return self._resolved(ts.without_nothing(self._resolved(inner)))
+            case ts.Name("Record", (keys, values)) if names := ts.literal_texts(keys, self._types):
+                return self._repeated(
+                    ts.ObjectLiteral(tuple(ts.Member(name, False, values, {}) for name in names), None)
+                )
+            case ts.Name(name, arguments) if arguments and isinstance(
+                alias := self._types.get(name), ts.TypeAliasDeclaration
             ):
                 parameters = self._parameters(name, arguments)
-                return self._resolved(self._repeated(substitute(alias.type, parameters)))
+                return self._resolved(self._repeated(ts.substitute(alias.type, parameters)))
             case _:
                 return written
 
-    def _repeated(self, written: TsType) -> TsType:
+    def _repeated(self, written: ts.TsType) -> ts.TsType:
         """Return a type that is written elsewhere. Raises SchemaError if such types repeat each other too often."""
-        self._remaining -= size(written)
+        self._remaining -= ts.size(written)
         if self._remaining < 0:
             raise self.error(
                 "generic types and indexed accesses repeat each other beyond the limit; name the inner ones"
             )
         return written
 
-    def _property(self, owner: TsType, name: str) -> TsType:
+    def _property(self, owner: ts.TsType, name: str) -> ts.TsType:
         """Return the type of a property of an interface, or of an object."""
-        members: tuple[Member, ...] = ()
+        members: tuple[ts.Member, ...] = ()
         owner = self._resolved(owner)
-        if isinstance(owner, Name):
+        if isinstance(owner, ts.Name):
             declared = self._types.get(owner.name)
-            if isinstance(declared, InterfaceDeclaration):
+            if isinstance(declared, ts.InterfaceDeclaration):
                 members = self._base(owner, owner.name).members
-            elif isinstance(declared, TypeAliasDeclaration) and declared.type != owner:
+            elif isinstance(declared, ts.TypeAliasDeclaration) and declared.type != owner:
                 return self._property(declared.type, name)
-        elif isinstance(owner, ObjectLiteral):
+        elif isinstance(owner, ts.ObjectLiteral):
             members = owner.members
         declared_type = next((member.type for member in reversed(members) if member.name == name), None)
         if declared_type is None:
@@ -306,12 +279,12 @@ class _Normalizer:
 
     def _value(self, tag: str, written: str) -> Any:
         try:
-            return tag_value(tag, written)
+            return ts.tag_value(tag, written)
         except ValueError as error:
             raise self.error(str(error)) from None
 
-    def _names(self, written: TsType, user: str) -> list[str]:
-        if not (names := literal_texts(written, self._types)):
+    def _names(self, written: ts.TsType, user: str) -> list[str]:
+        if not (names := ts.literal_texts(written, self._types)):
             raise self.error(f"{user} omits what is no name; write the names of the properties as literals")
         return names
 
@@ -328,12 +301,12 @@ class _Normalizer:
             return {"type": tags.get("TJS-type", "integer")}
         return {"type": name}
 
-    def _union(self, written: tuple[TsType, ...], tags: dict[str, str]) -> Schema:
-        arms = tuple(arm for arm in written if arm != Keyword("never"))
+    def _union(self, written: tuple[ts.TsType, ...], tags: dict[str, str]) -> Schema:
+        arms = tuple(arm for arm in written if arm != ts.Keyword("never"))
         if len(arms) < len(written):
-            return self._type(arms[0] if len(arms) == 1 else UnionOf(arms), tags)
-        literals = [arm.value for arm in arms if isinstance(arm, Literal)]
-        keywords = [arm.name for arm in arms if isinstance(arm, Keyword)]
+            return self._type(arms[0] if len(arms) == 1 else ts.UnionOf(arms), tags)
+        literals = [arm.value for arm in arms if isinstance(arm, ts.Literal)]
+        keywords = [arm.name for arm in arms if isinstance(arm, ts.Keyword)]
         if len(literals) == len(arms):
             kinds = list(dict.fromkeys(_json_type(value) for value in literals))
             return {"type": kinds[0] if len(kinds) == 1 else kinds, "enum": literals}
@@ -341,11 +314,11 @@ class _Normalizer:
             return {"type": "string", "x-known": literals}
         schemas: list[Schema] = []
         for arm in arms:
-            schema = self._type(arm, tags if arm == Keyword("number") else {})
-            if arm == Keyword("number") and "boolean" in keywords:
+            schema = self._type(arm, tags if arm == ts.Keyword("number") else {})
+            if arm == ts.Keyword("number") and "boolean" in keywords:
                 # A union of number and boolean means any JSON number; the official tool wrongly writes «integer».
                 schema = Schema({"type": "number", "x-official": {"type": "integer"}})
-            if arm == Keyword("null") and "nullable" not in tags:
+            if arm == ts.Keyword("null") and "nullable" not in tags:
                 schema["x-official"] = False
             schemas.append(schema)
         if all(schema.keys() == {"type"} for schema in schemas):

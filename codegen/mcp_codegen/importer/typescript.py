@@ -13,26 +13,7 @@ import tree_sitter_typescript
 from tree_sitter import Node
 
 from ..errors import SchemaError
-from .syntax import (
-    AllOf,
-    ArrayOf,
-    ConstantDeclaration,
-    Declaration,
-    InterfaceDeclaration,
-    Keyword,
-    Literal,
-    Member,
-    Name,
-    ObjectLiteral,
-    PropertyOf,
-    TemplateOf,
-    TsType,
-    TupleOf,
-    TypeAliasDeclaration,
-    TypeOf,
-    UnionOf,
-    read_tags,
-)
+from . import syntax as ts
 
 # The values of TypeScript literals, read from the syntax tree as ECMAScript defines them.
 
@@ -278,7 +259,7 @@ _SUBSTITUTED: Final = {"${string}": ".*", "${number}": "[0-9]*", "${bigint}": "[
 _ESCAPED: Final = re.compile(r"[\\^$.*+?()[\]{}|]")
 
 
-def parse(text: str, source: str) -> list[Declaration]:
+def parse(text: str, source: str) -> list[ts.Declaration]:
     """Return the declarations of one schema.ts. `source` names it in errors. Raises SchemaError for anything outside
     the supported subset."""
     root = syntax_tree(text, source)
@@ -287,22 +268,22 @@ def parse(text: str, source: str) -> list[Declaration]:
         declarations = [item for node, tags in nodes for item in _declarations(node, tags, source)]
     except RecursionError:
         raise SchemaError(f"{source}: has types inside of types beyond the limit; name the inner ones") from None
-    named: dict[str, list[tuple[Declaration, int]]] = {}
+    named: dict[str, list[tuple[ts.Declaration, int]]] = {}
     for declared, line in declarations:
         named.setdefault(declared.name, []).append((declared, line))
     return [_merged(written, source) for written in named.values()]
 
 
-def _merged(written: list[tuple[Declaration, int]], source: str) -> Declaration:
+def _merged(written: list[tuple[ts.Declaration, int]], source: str) -> ts.Declaration:
     """Return the declaration that TypeScript makes of those with the same name. Raises SchemaError if they contradict
     each other."""
     first, _ = written[0]
-    bases: dict[Name, None] = {}
-    members: dict[str, Member] = {}
-    index: TsType | None = None
+    bases: dict[ts.Name, None] = {}
+    members: dict[str, ts.Member] = {}
+    index: ts.TsType | None = None
     tags: dict[str, str] = {}
     for declared, line in written:
-        if isinstance(first, InterfaceDeclaration) and isinstance(declared, InterfaceDeclaration):
+        if isinstance(first, ts.InterfaceDeclaration) and isinstance(declared, ts.InterfaceDeclaration):
             own = [(members.setdefault(member.name, member), member) for member in declared.body.members]
             is_same = all((one.type, one.optional) == (other.type, other.optional) for one, other in own)
             bases |= dict.fromkeys(declared.bases)
@@ -313,9 +294,9 @@ def _merged(written: list[tuple[Declaration, int]], source: str) -> Declaration:
         if not is_same:
             text = f"{source}:{line}: {declared.name} is declared again, with another body; declare it once"
             raise SchemaError(text, at=declared.name)
-    if len(written) == 1 or not isinstance(first, InterfaceDeclaration):
+    if len(written) == 1 or not isinstance(first, ts.InterfaceDeclaration):
         return first
-    return InterfaceDeclaration(first.name, tuple(bases), ObjectLiteral(tuple(members.values()), index), tags)
+    return ts.InterfaceDeclaration(first.name, tuple(bases), ts.ObjectLiteral(tuple(members.values()), index), tags)
 
 
 def _with_tags(parent: Node) -> Iterator[tuple[Node, dict[str, str]]]:
@@ -324,13 +305,13 @@ def _with_tags(parent: Node) -> Iterator[tuple[Node, dict[str, str]]]:
     for node in parent.named_children:
         if node.type == "comment":
             if text_of(node).startswith("/**"):
-                tags = read_tags(text_of(node))
+                tags = ts.read_tags(text_of(node))
         else:
             yield node, tags
             tags = {}
 
 
-def _declarations(node: Node, tags: dict[str, str], source: str) -> Iterator[tuple[Declaration, int]]:
+def _declarations(node: Node, tags: dict[str, str], source: str) -> Iterator[tuple[ts.Declaration, int]]:
     """Yield the declarations of a statement, with their lines."""
     inner = node
     if node.type == "export_statement":
@@ -348,7 +329,7 @@ def _declarations(node: Node, tags: dict[str, str], source: str) -> Iterator[tup
                 tuple(text_of(_field(child, "name", source)) for child in _children(written)) if written else ()
             )
             alias = _type(_field(inner, "value", source), source)
-            yield TypeAliasDeclaration(text_of(_field(inner, "name", source)), alias, tags, parameters), line
+            yield ts.TypeAliasDeclaration(text_of(_field(inner, "name", source)), alias, tags, parameters), line
         case "lexical_declaration":
             kind = _field(inner, "kind", source)
             if kind.type != "const":
@@ -360,27 +341,27 @@ def _declarations(node: Node, tags: dict[str, str], source: str) -> Iterator[tup
             refuse_node(inner, source)
 
 
-def _interface(node: Node, tags: dict[str, str], source: str) -> InterfaceDeclaration:
+def _interface(node: Node, tags: dict[str, str], source: str) -> ts.InterfaceDeclaration:
     _refuse_parameters(node, source)
-    bases: list[Name] = []
+    bases: list[ts.Name] = []
     for clause in _children(node):
         for written in _children(clause) if clause.type == "extends_type_clause" else ():
             base = _type(written, source)
-            if not isinstance(base, Name):
+            if not isinstance(base, ts.Name):
                 refuse(written, "a base that is no name", "the name of an interface after `extends`", source)
             bases.append(base)
     name = text_of(_field(node, "name", source))
-    return InterfaceDeclaration(name, tuple(bases), _object(_field(node, "body", source), source), tags)
+    return ts.InterfaceDeclaration(name, tuple(bases), _object(_field(node, "body", source), source), tags)
 
 
-def _constant(declarator: Node, tags: dict[str, str], source: str) -> ConstantDeclaration:
+def _constant(declarator: Node, tags: dict[str, str], source: str) -> ts.ConstantDeclaration:
     name, value = _field(declarator, "name", source), declarator.child_by_field_name("value")
     if value is None or name.type != "identifier":
         refuse(declarator, "a constant without a name or a value", "`const NAME = value`", source)
     read = _read(value, source)
     if isinstance(read, bool) or not isinstance(read, (str, int)):
         refuse(value, f"a constant of {text_of(value)[:40]}", "a string or an integer", source)
-    return ConstantDeclaration(text_of(name), read, tags)
+    return ts.ConstantDeclaration(text_of(name), read, tags)
 
 
 def _refuse_parameters(node: Node, source: str) -> None:
@@ -389,9 +370,9 @@ def _refuse_parameters(node: Node, source: str) -> None:
         refuse(parameters, "a generic interface", "one interface for each use", source)
 
 
-def _object(node: Node, source: str) -> ObjectLiteral:
-    members: list[Member] = []
-    index: TsType | None = None
+def _object(node: Node, source: str) -> ts.ObjectLiteral:
+    members: list[ts.Member] = []
+    index: ts.TsType | None = None
     for child, tags in _with_tags(node):
         if child.type == "index_signature":
             if any(part.type == "mapped_type_clause" for part in child.children):
@@ -407,52 +388,52 @@ def _object(node: Node, source: str) -> ObjectLiteral:
     for name, times in Counter(member.name for member in members).items():
         if times > 1:
             refuse(node, f"the property {name!r} twice", "it once", source)
-    return ObjectLiteral(tuple(members), index)
+    return ts.ObjectLiteral(tuple(members), index)
 
 
-def _member(node: Node, tags: dict[str, str], source: str) -> Member:
+def _member(node: Node, tags: dict[str, str], source: str) -> ts.Member:
     name = _field(node, "name", source)
     if name.type == "computed_property_name":
         refuse(name, "a computed name", "the name itself", source)
     written = str(_read(name, source)) if name.type == "string" else text_of(name)
     optional = any(part.type == "?" for part in node.children)
     written_type = _annotation(node, source)
-    if optional and isinstance(written_type, UnionOf):
-        arms = tuple(arm for arm in written_type.arms if arm != Keyword("undefined"))
-        written_type = UnionOf(arms) if len(arms) > 1 else arms[0] if arms else written_type
-    return Member(written, optional, written_type, tags)
+    if optional and isinstance(written_type, ts.UnionOf):
+        arms = tuple(arm for arm in written_type.arms if arm != ts.Keyword("undefined"))
+        written_type = ts.UnionOf(arms) if len(arms) > 1 else arms[0] if arms else written_type
+    return ts.Member(written, optional, written_type, tags)
 
 
-def _annotation(node: Node, source: str) -> TsType:
+def _annotation(node: Node, source: str) -> ts.TsType:
     annotation = node.child_by_field_name("type")
     if annotation is None:
         refuse(node, "a property without a type", "its type after a colon", source)
     return _type(_children(annotation)[0], source)
 
 
-def _type(node: Node, source: str) -> TsType:
+def _type(node: Node, source: str) -> ts.TsType:
     reader = _TYPES.get(node.type)
     return refuse_node(node, source) if reader is None else reader(node, source)
 
 
-def _keyword(node: Node, source: str) -> TsType:
+def _keyword(node: Node, source: str) -> ts.TsType:
     name = text_of(node)
     if name == "never":
-        return Keyword(name)  # `Record<string, never>` is an empty object; the normalizer refuses it elsewhere.
+        return ts.Keyword(name)  # `Record<string, never>` is an empty object; the normalizer refuses it elsewhere.
     if name not in _KEYWORDS:
         refuse(node, f"`{name}`", f"a type of JSON: {', '.join(sorted(_KEYWORDS))}", source)
-    return Keyword(name)
+    return ts.Keyword(name)
 
 
-def _literal(node: Node, source: str) -> TsType:
+def _literal(node: Node, source: str) -> ts.TsType:
     if text_of(node) == "undefined":
-        return Keyword("undefined")  # Nothing beside another type of an optional property, and refused elsewhere.
+        return ts.Keyword("undefined")  # Nothing beside another type of an optional property, and refused elsewhere.
     value = _read(node, source)
     if value is None:
-        return Keyword("null")
+        return ts.Keyword("null")
     if isinstance(value, float):
         refuse(node, f"the literal {value}", "`number`, or an integer", source)
-    return Literal(value)
+    return ts.Literal(value)
 
 
 def _read(node: Node, source: str) -> str | int | float | bool | None:
@@ -462,7 +443,7 @@ def _read(node: Node, source: str) -> str | int | float | bool | None:
         raise SchemaError(f"{source}:{node.start_point.row + 1}: {error}") from None
 
 
-def _generic(node: Node, source: str) -> TsType:
+def _generic(node: Node, source: str) -> ts.TsType:
     name = _field(node, "name", source)
     if name.type != "type_identifier":
         refuse_node(name, source)
@@ -470,67 +451,67 @@ def _generic(node: Node, source: str) -> TsType:
     if text_of(name) in ("Array", "ReadonlyArray"):
         if len(arguments) != 1:
             refuse(node, f"`{text_of(node)[:40]}`", "`Array<T>` with one type", source)
-        return ArrayOf(arguments[0])
-    return Name(text_of(name), arguments)
+        return ts.ArrayOf(arguments[0])
+    return ts.Name(text_of(name), arguments)
 
 
-def _query(node: Node, source: str) -> TsType:
+def _query(node: Node, source: str) -> ts.TsType:
     (operand,) = _children(node)[:1] or [node]
     if operand.type != "identifier":
         refuse(node, f"`{text_of(node)[:60]}`", "`typeof NAME` with a constant of this file", source)
-    return TypeOf(text_of(operand))
+    return ts.TypeOf(text_of(operand))
 
 
-def _property_of(node: Node, source: str) -> TsType:
+def _property_of(node: Node, source: str) -> ts.TsType:
     owner, index = (_type(child, source) for child in _children(node)[:2])
-    if not isinstance(index, Literal) or not isinstance(index.value, str):
+    if not isinstance(index, ts.Literal) or not isinstance(index.value, str):
         refuse(node, "an indexed access without a name", 'the name of a property, such as `X["params"]`', source)
-    return PropertyOf(owner, index.value)
+    return ts.PropertyOf(owner, index.value)
 
 
-def _readonly(node: Node, source: str) -> TsType:
+def _readonly(node: Node, source: str) -> ts.TsType:
     return _type(_children(node)[0], source)
 
 
-def _union(node: Node, source: str) -> TsType:
-    arms: list[TsType] = []
+def _union(node: Node, source: str) -> ts.TsType:
+    arms: list[ts.TsType] = []
     for child in _operands(node):
         arm = _type(child, source)
-        arms.extend(arm.arms if isinstance(arm, UnionOf) else [arm])
-    return arms[0] if len(arms) == 1 else UnionOf(tuple(arms))
+        arms.extend(arm.arms if isinstance(arm, ts.UnionOf) else [arm])
+    return arms[0] if len(arms) == 1 else ts.UnionOf(tuple(arms))
 
 
-def _intersection(node: Node, source: str) -> TsType:
-    parts: list[TsType] = []
+def _intersection(node: Node, source: str) -> ts.TsType:
+    parts: list[ts.TsType] = []
     for child in _operands(node):
         part = _type(child, source)
-        arms = part.arms if isinstance(part, UnionOf) else (part,)
-        if not all(isinstance(arm, (AllOf, Name, ObjectLiteral, PropertyOf)) for arm in arms):
+        arms = part.arms if isinstance(part, ts.UnionOf) else (part,)
+        if not all(isinstance(arm, (ts.AllOf, ts.Name, ts.ObjectLiteral, ts.PropertyOf)) for arm in arms):
             shown = " ".join(text_of(child).split())[:40]
             refuse(node, f"an intersection with `{shown}`", "an intersection of objects, or the plain type", source)
-        parts.extend(part.parts if isinstance(part, AllOf) else [part])
-    return parts[0] if len(parts) == 1 else AllOf(tuple(parts))
+        parts.extend(part.parts if isinstance(part, ts.AllOf) else [part])
+    return parts[0] if len(parts) == 1 else ts.AllOf(tuple(parts))
 
 
-def _tuple(node: Node, source: str) -> TsType:
-    items: list[TsType] = []
+def _tuple(node: Node, source: str) -> ts.TsType:
+    items: list[ts.TsType] = []
     minimum, rest = 0, None
     for child in _children(node):
         written = child.child_by_field_name("type")  # Of a named element.
         inner = _children(written)[0] if written is not None else child
         is_rest = child.type == "rest_type" or any(part.type == "rest_pattern" for part in child.children)
         item = _type(_children(inner)[0] if inner.type in ("rest_type", "optional_type") else inner, source)
-        if is_rest and (not isinstance(item, ArrayOf) or child != _children(node)[-1]):
+        if is_rest and (not isinstance(item, ts.ArrayOf) or child != _children(node)[-1]):
             refuse(child, "a rest element that is not an array at the end", "`...T[]` as the last element", source)
-        if isinstance(item, ArrayOf) and is_rest:
+        if isinstance(item, ts.ArrayOf) and is_rest:
             rest = item.items
         else:
             items.append(item)
             minimum += child.type not in ("optional_type", "optional_parameter")
-    return TupleOf(tuple(items), minimum, rest)
+    return ts.TupleOf(tuple(items), minimum, rest)
 
 
-def _template(node: Node, source: str) -> TsType:
+def _template(node: Node, source: str) -> ts.TsType:
     parts: list[str] = []
     for child in node.named_children:
         if child.type != "template_type":
@@ -539,18 +520,18 @@ def _template(node: Node, source: str) -> TsType:
             parts.append(pattern)
         else:
             refuse(child, "a template literal type with other types than string and number", "`string`", source)
-    return TemplateOf(f"^{''.join(parts)}$")
+    return ts.TemplateOf(f"^{''.join(parts)}$")
 
 
-_TYPES: Final[dict[str, Callable[[Node, str], TsType]]] = {
+_TYPES: Final[dict[str, Callable[[Node, str], ts.TsType]]] = {
     "predefined_type": _keyword,
     "literal_type": _literal,
-    "type_identifier": lambda node, _: Name(text_of(node)),
+    "type_identifier": lambda node, _: ts.Name(text_of(node)),
     "generic_type": _generic,
     "type_query": _query,
     "lookup_type": _property_of,
     "readonly_type": _readonly,
-    "array_type": lambda node, source: ArrayOf(_type(_children(node)[0], source)),
+    "array_type": lambda node, source: ts.ArrayOf(_type(_children(node)[0], source)),
     "tuple_type": _tuple,
     "template_literal_type": _template,
     "parenthesized_type": lambda node, source: _type(_children(node)[0], source),

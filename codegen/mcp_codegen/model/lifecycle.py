@@ -7,27 +7,13 @@ from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, Final
 
 from ..errors import Finding, RuleError
-from .ir import (
-    Alias,
-    Array,
-    CapabilityRequirement,
-    HTTPProfile,
-    Lifecycle,
-    Method,
-    Object,
-    Ref,
-    ReservedErrorCodes,
-    Revision,
-    Type,
-    Union,
-    Values,
-)
+from . import ir
 from .names import snake
 from .overlay import Overlay
 from .types import NamedTypes
 
 
-def derive_lifecycle(methods: tuple[Method, ...], revision: str, overlay: Overlay) -> Lifecycle:
+def derive_lifecycle(methods: tuple[ir.Method, ...], revision: str, overlay: Overlay) -> ir.Lifecycle:
     """Return the one lifecycle of the overlay whose roles are all methods of this revision."""
     names = {row.method for row in methods}
     styles = overlay.table("lifecycle", revision)
@@ -47,7 +33,7 @@ def derive_lifecycle(methods: tuple[Method, ...], revision: str, overlay: Overla
             tried=[f"{style}: missing {', '.join(methods) or 'nothing'}" for style, methods in missing.items()],
         )
     _ = styles.use(fitting[0])
-    return Lifecycle(fitting[0], by_style[fitting[0]])
+    return ir.Lifecycle(fitting[0], by_style[fitting[0]])
 
 
 # The HTTP profile of a lifecycle of which nothing is said.
@@ -62,18 +48,18 @@ PLAIN_HTTP: Final[Mapping[str, Any]] = {
 
 
 def derive_http(
-    methods: tuple[Method, ...],
+    methods: tuple[ir.Method, ...],
     types: NamedTypes,
     constants: Mapping[str, object],
     style: str,
     revision: str,
     overlay: Overlay,
-) -> HTTPProfile:
+) -> ir.HTTPProfile:
     """Return the HTTP profile of the lifecycle style: the [[http]] row, limited to the methods and errors of this
     revision, less its [[http_without]] rows."""
     styles, without = overlay.table("http", revision), overlay.table("http_without", revision)
     if style not in styles:
-        return HTTPProfile(**PLAIN_HTTP)
+        return ir.HTTPProfile(**PLAIN_HTTP)
     values = dict(styles.use(style))
     for feature in without.rows:
         if feature not in values:
@@ -92,7 +78,7 @@ def derive_http(
     for key in ("tool_schemas", "tool_call"):
         method = overlay.present(values.get(key, ""), names)
         values[key] = method if method in names else ""
-    return HTTPProfile(**values)
+    return ir.HTTPProfile(**values)
 
 
 def _check_statuses(
@@ -112,14 +98,16 @@ def _check_statuses(
             )
 
 
-def _param_name(row: Method, name: str, types: NamedTypes, overlay: Overlay) -> str:
+def _param_name(row: ir.Method, name: str, types: NamedTypes, overlay: Overlay) -> str:
     """Return the name that a property of the params of a request has in this revision."""
     params = types.get(row.params or "")
-    places = {f"{row.params}.{field.wire}": field.wire for field in params.fields} if isinstance(params, Object) else {}
+    places = (
+        {f"{row.params}.{field.wire}": field.wire for field in params.fields} if isinstance(params, ir.Object) else {}
+    )
     return places.get(overlay.present(f"{row.params}.{name}", places), name)
 
 
-def check_http(revisions: Iterable[Revision], overlay: Overlay) -> None:
+def check_http(revisions: Iterable[ir.Revision], overlay: Overlay) -> None:
     """Raise RuleError if an [[http]] row names a method or an error that no revision of its style has."""
     names_by_style: dict[str, set[str]] = {}
     for revision in revisions:
@@ -142,15 +130,15 @@ def check_http(revisions: Iterable[Revision], overlay: Overlay) -> None:
 def has_batches(types: NamedTypes) -> bool:
     """Return True if a message may be an array of messages: one arm of JSONRPCMessage is an array."""
     message = types.get("JSONRPCMessage")
-    arms = message.type.arms if isinstance(message, Alias) and isinstance(message.type, Union) else ()
-    arm_types = [types[arm.name] for arm in arms if isinstance(arm, Ref)]
-    return any(isinstance(arm_type, Alias) and isinstance(arm_type.type, Array) for arm_type in arm_types)
+    arms = message.type.arms if isinstance(message, ir.Alias) and isinstance(message.type, ir.Union) else ()
+    arm_types = [types[arm.name] for arm in arms if isinstance(arm, ir.Ref)]
+    return any(isinstance(arm_type, ir.Alias) and isinstance(arm_type.type, ir.Array) for arm_type in arm_types)
 
 
 def has_null_ids(types: NamedTypes) -> bool:
     """Return True if an error always has an id, so that the id of an unreadable request is JSON-RPC's `null`."""
     error = types.get("JSONRPCErrorResponse") or types.get("JSONRPCError")
-    id = error.field("id") if isinstance(error, Object) else None
+    id = error.field("id") if isinstance(error, ir.Object) else None
     return id is not None and id.required
 
 
@@ -159,7 +147,7 @@ def has_null_ids(types: NamedTypes) -> bool:
 
 def derive_error_codes(
     constants: Mapping[str, str | int], style: str, revision: str, overlay: Overlay
-) -> tuple[ReservedErrorCodes, ...]:
+) -> tuple[ir.ReservedErrorCodes, ...]:
     """Return the error codes that the overlay reserves for this style of lifecycle. Raises RuleError if the code to
     send instead is not a constant of the schema."""
     rows = overlay.table("codes", revision)
@@ -171,7 +159,7 @@ def derive_error_codes(
                 "schema; correct the row"
             )
     return tuple(
-        ReservedErrorCodes(entry["first"], entry["last"], int(constants[entry["instead"]])) for entry in entries
+        ir.ReservedErrorCodes(entry["first"], entry["last"], int(constants[entry["instead"]])) for entry in entries
     )
 
 
@@ -187,7 +175,7 @@ def declared_path(types: NamedTypes, side: str, segments: list[str]) -> list[str
     """Return the side and as many of the segments as its capabilities type has, nested; an empty list if it has
     none."""
     path = [side]
-    at: Type = Ref(CAPABILITIES[side])
+    at: ir.Type = ir.Ref(CAPABILITIES[side])
     for segment in segments:
         fields = (field for holder in _objects(types, at) for field in holder.fields)
         field = next((candidate for candidate in fields if candidate.name == snake(segment)), None)
@@ -212,14 +200,14 @@ class CapabilityRequirements:
         self._types = types
         self._rows = overlay.table("requirement", revision)
 
-    def of(self, params: str | None) -> tuple[CapabilityRequirement, ...]:
+    def of(self, params: str | None) -> tuple[ir.CapabilityRequirement, ...]:
         """Return the requirements of params of this type, or of one arm of a union."""
         arms = list(_arms(self._types, params))
-        requirements: list[CapabilityRequirement] = []
+        requirements: list[ir.CapabilityRequirement] = []
         for place, row in self._rows.rows.items():
             name, _, wire = place.partition(".")
             holder = self._types.get(name)
-            field = holder.field(wire) if isinstance(holder, Object) and wire else None
+            field = holder.field(wire) if isinstance(holder, ir.Object) and wire else None
             if name not in arms or (wire and field is None) or not has_capability(self._types, row.use["capability"]):
                 continue
             use = row.use
@@ -230,35 +218,35 @@ class CapabilityRequirements:
             attribute = "" if field is None else field.name
             implied_by_empty, sender_only = bool(use.get("implied_by_empty")), bool(use.get("sender_only"))
             requirements.append(
-                CapabilityRequirement(name, use["capability"], attribute, values, implied_by_empty, sender_only)
+                ir.CapabilityRequirement(name, use["capability"], attribute, values, implied_by_empty, sender_only)
             )
         return tuple(requirements)
 
 
-def _objects(types: NamedTypes, written: Type) -> Iterator[Object]:
+def _objects(types: NamedTypes, written: ir.Type) -> Iterator[ir.Object]:
     """Yield the object types that a type may mean."""
-    if isinstance(written, Union):
+    if isinstance(written, ir.Union):
         for arm in written.arms:
             yield from _objects(types, arm)
-    elif isinstance(written, Ref):
+    elif isinstance(written, ir.Ref):
         for name in _arms(types, written.name):
             target = types[name]
-            if isinstance(target, Object):
+            if isinstance(target, ir.Object):
                 yield target
 
 
 def _arms(types: NamedTypes, name: str | None) -> Iterator[str]:
     """Yield the object types that this name may mean."""
     type = types.get(name or "")
-    if isinstance(type, Object):
+    if isinstance(type, ir.Object):
         yield type.name
-    elif isinstance(type, Alias):
-        for arm in type.type.arms if isinstance(type.type, Union) else (type.type,):
-            yield from _arms(types, arm.name if isinstance(arm, Ref) else None)
+    elif isinstance(type, ir.Alias):
+        for arm in type.type.arms if isinstance(type.type, ir.Union) else (type.type,):
+            yield from _arms(types, arm.name if isinstance(arm, ir.Ref) else None)
 
 
-def _possible(written: Type) -> set[object]:
-    return set(written.values) if isinstance(written, Values) else set()
+def _possible(written: ir.Type) -> set[object]:
+    return set(written.values) if isinstance(written, ir.Values) else set()
 
 
 # The names of properties that the runtime has by hand, though it uses them in messages of every revision.
@@ -304,18 +292,18 @@ def other_names(types: NamedTypes, overlay: Overlay) -> dict[str, str]:
     for place in FROM_TABLES:
         name, _, wire = place.partition(".")
         defined = types.get(name)
-        if isinstance(defined, Object) and defined.field(wire) is None:
+        if isinstance(defined, ir.Object) and defined.field(wire) is None:
             present = overlay.present(place, {f"{name}.{field.wire}" for field in defined.fields})
             names |= {place: present.removeprefix(f"{name}.")} if present != place else {}
     return names
 
 
-def check_known_names(revision: Revision, overlay: Overlay) -> Iterator[Finding]:
+def check_known_names(revision: ir.Revision, overlay: Overlay) -> Iterator[Finding]:
     """Yield a finding for each property with another name in this revision, which the runtime has by hand."""
     for name, (wires, use) in BY_HAND.items():
         defined = revision.types.get(name)
-        for wire in wires if isinstance(defined, Object) else ():
-            assert isinstance(defined, Object)
+        for wire in wires if isinstance(defined, ir.Object) else ():
+            assert isinstance(defined, ir.Object)
             place = f"{name}.{wire}"
             present = overlay.present(place, {f"{name}.{field.wire}" for field in defined.fields})
             if present != place and defined.field(wire) is None:

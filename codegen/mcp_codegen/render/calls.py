@@ -7,18 +7,7 @@ from dataclasses import dataclass, replace
 from typing import Final
 
 from ..errors import RuleError
-from ..model.ir import (
-    Alias,
-    Array,
-    CapabilityRequirement,
-    Field,
-    InterimResult,
-    Method,
-    Object,
-    Revision,
-    Type,
-    Union,
-)
+from ..model import ir
 from ..model.names import callable_name, parameter_name, snake
 from .types import annotation, deprecation, docstring, link, literal
 
@@ -120,7 +109,7 @@ class MethodView:
     deprecated: str
 
 
-def method_views(revision: Revision, own: frozenset[str] = frozenset()) -> dict[str, tuple[MethodView, ...]]:
+def method_views(revision: ir.Revision, own: frozenset[str] = frozenset()) -> dict[str, tuple[MethodView, ...]]:
     """Return the rows of both directions by the name of their table.
 
     `own` are the types of an extension: a caller gets those of them that are interim results.
@@ -137,13 +126,13 @@ def method_views(revision: Revision, own: frozenset[str] = frozenset()) -> dict[
     return result
 
 
-def roles(revision: Revision, tables: Mapping[str, tuple[MethodView, ...]]) -> list[dict[str, str]]:
+def roles(revision: ir.Revision, tables: Mapping[str, tuple[MethodView, ...]]) -> list[dict[str, str]]:
     """Return each role of the lifecycle with its row, the first in the tables that has the method."""
     rows = {call.method: f"{table}.{call.constant}" for table in reversed(list(tables)) for call in tables[table]}
     return [{"name": role, "row": rows[literal(method)]} for role, method in revision.lifecycle.roles.items()]
 
 
-def http(revision: Revision, tables: Mapping[str, tuple[MethodView, ...]]) -> list[tuple[str, str]]:
+def http(revision: ir.Revision, tables: Mapping[str, tuple[MethodView, ...]]) -> list[tuple[str, str]]:
     """Return the keywords of the revision's HTTPProfile, with their values."""
     profile = revision.http
     rows = {call.method: f"FromClient.{call.constant}" for call in tables["FromClient"]}
@@ -158,7 +147,7 @@ def http(revision: Revision, tables: Mapping[str, tuple[MethodView, ...]]) -> li
 
 
 def _method_view(
-    row: Method, revision: Revision, roles_by_method: Mapping[str, str], own: frozenset[str]
+    row: ir.Method, revision: ir.Revision, roles_by_method: Mapping[str, str], own: frozenset[str]
 ) -> MethodView:
     role = roles_by_method.get(row.method)
     stem = callable_name(row.name)
@@ -209,13 +198,13 @@ def _method_view(
     )
 
 
-def _listen_keyword(row: Method, fields: list[Field]) -> ListenKeyword | None:
+def _listen_keyword(row: ir.Method, fields: list[ir.Field]) -> ListenKeyword | None:
     """How a client chooses to hear of a change: of each one, or of those of the resources that it names."""
     hint = _CHOICES.get(tuple(field.wire for field in fields if field.required))
     return None if hint is None else ListenKeyword(parameter_name(row.name), hint, f"t.{row.type}")
 
 
-def _send(row: Method) -> str:
+def _send(row: ir.Method) -> str:
     """Return the first sentence of the method that sends it: "A request to call a tool." becomes "Call a tool."."""
     if not row.doc:
         return _marked(f"Send `{row.method}`.", row)
@@ -225,7 +214,7 @@ def _send(row: Method) -> str:
     return _marked(f"Send {_lowered(row.doc)}" if row.doc.startswith(_ARTICLES) else row.doc, row)
 
 
-def _handle(row: Method) -> str:
+def _handle(row: ir.Method) -> str:
     """Return the first sentence of the method that receives it."""
     if not row.doc:
         return _marked(f"Handle `{row.method}`.", row)
@@ -236,31 +225,31 @@ def _lowered(text: str) -> str:
     return text[:1].lower() + text[1:]
 
 
-def _marked(text: str, row: Method) -> str:
+def _marked(text: str, row: ir.Method) -> str:
     return f"{text} Deprecated." if row.deprecated else text
 
 
-def _fields(row: Method, revision: Revision) -> list[Field]:
+def _fields(row: ir.Method, revision: ir.Revision) -> list[ir.Field]:
     """Return the properties that a caller passes, positional ones first. Metadata belongs to the options of a call."""
     params = revision.types[row.params] if row.params is not None else None
-    fields = [field for field in params.fields if field.wire != "_meta"] if isinstance(params, Object) else []
+    fields = [field for field in params.fields if field.wire != "_meta"] if isinstance(params, ir.Object) else []
     positional = _positional(row, revision)
     order = {wire: number for number, wire in enumerate(positional)}
     return sorted(fields, key=lambda field: order.get(field.wire, len(order)))
 
 
-def _positional(row: Method, revision: Revision) -> list[str]:
+def _positional(row: ir.Method, revision: ir.Revision) -> list[str]:
     """Return the wire names of the properties that may be passed by position: the required ones, and after a single
     required one the first optional one that the params do not inherit (`call_tool("add", {"a": 1})`)."""
     params = revision.types[row.params] if row.params is not None else None
-    if not isinstance(params, Object):
+    if not isinstance(params, ir.Object):
         return []
     required = [field.wire for field in params.fields if field.required and field.wire != "_meta"]
     optional = [field.wire for field in revision.own_fields(params) if not field.required and field.wire != "_meta"]
     return [*required, *optional[:1]] if len(required) == 1 else required
 
 
-def _task(row: Method, revision: Revision, whole: str, interim: InterimResult, address: str) -> TaskVariant:
+def _task(row: ir.Method, revision: ir.Revision, whole: str, interim: ir.InterimResult, address: str) -> TaskVariant:
     """Return the variant that asks for the interim result: the property for it is a required keyword there."""
     stem, positional = callable_name(row.name), _positional(row, revision)
     required = [
@@ -272,16 +261,16 @@ def _task(row: Method, revision: Revision, whole: str, interim: InterimResult, a
     return TaskVariant(f"{stem}_as_{name}", f"t.{interim.type}", parameters, whole, doc)
 
 
-def _pages(row: Method, revision: Revision) -> PagingVariant | None:
+def _pages(row: ir.Method, revision: ir.Revision) -> PagingVariant | None:
     """Where params take a cursor, and the result has the next one and a single list."""
     params, result = (revision.types[name] if name is not None else None for name in (row.params, row.result))
-    if not isinstance(params, Object) or not isinstance(result, Object):
+    if not isinstance(params, ir.Object) or not isinstance(result, ir.Object):
         return None
-    lists = [field for field in result.fields if field.required and isinstance(field.type, Array)]
+    lists = [field for field in result.fields if field.required and isinstance(field.type, ir.Array)]
     if params.field("cursor") is None or result.field("nextCursor") is None or len(lists) != 1:
         return None
     (items,) = lists
-    assert isinstance(items.type, Array)
+    assert isinstance(items.type, ir.Array)
     nouns = items.name.replace("_", " ")
     doc = docstring(f"Iterate over all {nouns}, with a `{row.method}` request for each page.", "        ")
     list_doc = docstring(f"Return all {nouns}, of all pages, as a list.", "        ")
@@ -291,12 +280,12 @@ def _pages(row: Method, revision: Revision) -> PagingVariant | None:
     return PagingVariant(name, items.name, _annotation(items.type.items), parameters, doc, list_doc)
 
 
-def _interim(interim: InterimResult) -> str:
+def _interim(interim: ir.InterimResult) -> str:
     value = "" if interim.value is None else f", {literal(interim.value)}"
     return f"InterimResult(t.{interim.type}, {literal(interim.property)}{value})"
 
 
-def _requirement(gate: CapabilityRequirement) -> str:
+def _requirement(gate: ir.CapabilityRequirement) -> str:
     parts = [f"t.{gate.type}", literal(gate.capability)]
     parts += [literal(gate.property)] if gate.property else []
     parts += (
@@ -308,17 +297,17 @@ def _requirement(gate: CapabilityRequirement) -> str:
     return f"CapabilityRequirement({', '.join(parts)})"
 
 
-def _parameter(field: Field, positional: Collection[str]) -> Parameter:
+def _parameter(field: ir.Field, positional: Collection[str]) -> Parameter:
     hint = _annotation(field.type)
     name = parameter_name(field.name)
     return Parameter(name, literal(field.wire), _JSON.get(hint, hint), field.required, field.wire in positional)
 
 
-def _annotation(written: Type) -> str:
+def _annotation(written: ir.Type) -> str:
     """Return a type as an annotation in a module that has the types as `t`."""
     return annotation(written, "t.", "int | float")
 
 
-def _is_union(name: str, revision: Revision) -> bool:
+def _is_union(name: str, revision: ir.Revision) -> bool:
     alias = revision.types[name]
-    return isinstance(alias, Alias) and isinstance(alias.type, Union)
+    return isinstance(alias, ir.Alias) and isinstance(alias.type, ir.Union)

@@ -13,7 +13,7 @@ from dataclasses import replace
 from typing import Any, Final, TypeGuard
 
 from ..cache import digest
-from ..model.ir import PYTHON_TYPES, Alias, Array, Field, Map, Object, Plain, Ref, Revision, Scalar, Type, Union, Values
+from ..model import ir
 
 Schema = dict[str, Any]
 
@@ -27,7 +27,7 @@ _WIDTH: Final = 116
 _PUBLISHED: Final = re.compile(r"\d{4}-\d{2}-\d{2}")
 
 
-def second_names(revision: Revision, own: Collection[str] | None = None) -> dict[str, str]:
+def second_names(revision: ir.Revision, own: Collection[str] | None = None) -> dict[str, str]:
     """Return the declarations that datamodel-code-generator does not write, by name; only of `own` types, if they are
     named."""
     texts: dict[str, str] = {}
@@ -35,14 +35,14 @@ def second_names(revision: Revision, own: Collection[str] | None = None) -> dict
         if own is not None and definition.name not in own:
             continue
         if is_matched_alias(definition):
-            target = f'"{definition.type.name}"' if isinstance(definition.type, Ref) else "Any"
+            target = f'"{definition.type.name}"' if isinstance(definition.type, ir.Ref) else "Any"
             written = f"Annotated[{target}, Matches({literal(definition.matches)})]"
             text = docstring(sentence(definition), "") if definition.doc else ""
             texts[definition.name] = (
                 f'{definition.name} = TypeAliasType("{definition.name}", {written})\n{text}'.strip()
             )
         elif is_second_name(definition):
-            target = definition.type.name if isinstance(definition.type, Ref) else "dict[str, Any]"
+            target = definition.type.name if isinstance(definition.type, ir.Ref) else "dict[str, Any]"
             address = "" if own is not None else link(revision, definition.name)
             text = docstring(sentence(definition), "", address) if definition.doc or address else ""
             texts[definition.name] = f"{definition.name}: TypeAlias = {target}\n{text}".strip()
@@ -53,7 +53,7 @@ class Masker:
     """The strings of a type that datamodel-code-generator must not see. Types that differ only in their sentences have
     equal tokens."""
 
-    def __init__(self, revision: Revision, unlinked: Collection[str]) -> None:
+    def __init__(self, revision: ir.Revision, unlinked: Collection[str]) -> None:
         self.types = revision.types
         self._revision = revision
         self._unlinked = unlinked
@@ -63,7 +63,7 @@ class Masker:
         self._values: dict[str, str] = {}
         self.attributes: dict[str, str | list[str]] = {}
 
-    def own(self, defined: Object) -> list[Field]:
+    def own(self, defined: ir.Object) -> list[ir.Field]:
         """Return the fields that no Python base of the object has."""
         return self._revision.own_fields(defined)
 
@@ -72,7 +72,7 @@ class Masker:
         self._texts.append(text)
         return f"mcp-token-{len(self._texts) - 1}"
 
-    def mask_value(self, value: Scalar) -> Scalar:
+    def mask_value(self, value: ir.Scalar) -> ir.Scalar:
         """Return a token for a text, or another value as it is. The values of discriminators stay different."""
         if not isinstance(value, str):
             return value
@@ -80,7 +80,7 @@ class Masker:
         self._values[name] = value
         return f"mcp-value-{name}"
 
-    def mask_property(self, field: Field) -> str:
+    def mask_property(self, field: ir.Field) -> str:
         """Return a token for a property name; datamodel-code-generator gets the attribute that belongs to it."""
         if field.wire == field.name:
             return field.name  # A name of our own making, so a harmless one.
@@ -89,7 +89,7 @@ class Masker:
         self.attributes[token] = field.name
         return token
 
-    def describe(self, defined: Object | Alias) -> Schema:
+    def describe(self, defined: ir.Object | ir.Alias) -> Schema:
         """Return the description of a type in its definition, as a token."""
         address = "" if defined.name in self._unlinked else link(self._revision, defined.name)
         text = sentence(defined)
@@ -112,24 +112,24 @@ class Masker:
         return literal(self._values[match["value"]] if match["value"] else self._texts[int(match["text"])])
 
 
-def is_second_name(definition: Object | Alias) -> TypeGuard[Alias]:
+def is_second_name(definition: ir.Object | ir.Alias) -> TypeGuard[ir.Alias]:
     """Whether a type is another one, or a plain dictionary, under a second name: a plain assignment says that best."""
-    if not isinstance(definition, Alias) or definition.matches:
+    if not isinstance(definition, ir.Alias) or definition.matches:
         return False
-    return isinstance(definition.type, Ref) or definition.type == Map(Plain("any"))
+    return isinstance(definition.type, ir.Ref) or definition.type == ir.Map(ir.Plain("any"))
 
 
-def is_matched_alias(definition: Object | Alias) -> TypeGuard[Alias]:
+def is_matched_alias(definition: ir.Object | ir.Alias) -> TypeGuard[ir.Alias]:
     """Whether a type is another one, whose values match a JSON Schema as well."""
-    return isinstance(definition, Alias) and definition.matches != ""
+    return isinstance(definition, ir.Alias) and definition.matches != ""
 
 
-def sentence(definition: Object | Alias | Field) -> str:
+def sentence(definition: ir.Object | ir.Alias | ir.Field) -> str:
     """Return the docstring of a type or property."""
     return f"{definition.doc} Deprecated.".strip() if definition.deprecated else definition.doc
 
 
-def deprecation(what: str, revision: Revision) -> str:
+def deprecation(what: str, revision: ir.Revision) -> str:
     """Return the message of the warning for a deprecated type or property."""
     return f"{what} is deprecated in {revision.protocol} {revision.id}"
 
@@ -140,37 +140,37 @@ def literal(text: str) -> str:
     return source if '"' in source or "\\" in source else f'"{source[1:-1]}"'
 
 
-def annotation(written: Type, module: str = "", number: str = "float") -> str:
+def annotation(written: ir.Type, module: str = "", number: str = "float") -> str:
     """Return a type as a Python annotation. `module` stands before the names of types, and `number` is any number."""
     match written:
-        case Ref(name):
+        case ir.Ref(name):
             return f"{module}{name}"
-        case Plain("number"):
+        case ir.Plain("number"):
             return number
-        case Plain(kind):
-            return PYTHON_TYPES[kind]
-        case Values(values):
+        case ir.Plain(kind):
+            return ir.PYTHON_TYPES[kind]
+        case ir.Values(values):
             return f"Literal[{', '.join(map(value_text, values))}]"
-        case Array(items):
+        case ir.Array(items):
             return f"list[{annotation(items, module, number)}]"
-        case Map(values):
+        case ir.Map(values):
             return f"dict[str, {annotation(values, module, number)}]"
-        case Union(arms):
+        case ir.Union(arms):
             return " | ".join(dict.fromkeys(annotation(arm, module, number) for arm in arms))
 
 
-def value_text(value: Scalar) -> str:
+def value_text(value: ir.Scalar) -> str:
     """Return a value as Python."""
     return literal(value) if isinstance(value, str) else repr(value)
 
 
-def link(revision: Revision, name: str) -> str:
+def link(revision: ir.Revision, name: str) -> str:
     """Return the address of a type on the schema page; empty for the types without a category, which the page omits."""
     page = schema_page(revision)
     return f"{page}#{name.lower()}" if page and name in revision.types and revision.types[name].category else ""
 
 
-def schema_page(revision: Revision) -> str:
+def schema_page(revision: ir.Revision) -> str:
     """Return the address of the schema page of a published revision; empty if its specification has none."""
     shown = any(defined.category for defined in revision.types.values()) and _PUBLISHED.fullmatch(revision.id)
     return f"https://modelcontextprotocol.io/specification/{revision.id}/schema" if shown else ""
@@ -192,7 +192,7 @@ def docstring(text: str, indent: str, address: str = "") -> str:
     return f'{indent}"""{body}\n{indent}"""'
 
 
-def class_options(definition: Object, revision: Revision, tokens: Masker) -> Schema:
+def class_options(definition: ir.Object, revision: ir.Revision, tokens: Masker) -> Schema:
     """Return what the template of the class gets besides its definition."""
 
     def mark(what: str) -> str:
@@ -217,7 +217,7 @@ def class_options(definition: Object, revision: Revision, tokens: Masker) -> Sch
     }
 
 
-def _mixin(definition: Object, revision: Revision) -> str:
+def _mixin(definition: ir.Object, revision: ir.Revision) -> str:
     """Return the class of the runtime with the methods of this type, which its properties tell; empty for most, and
     for all types of other protocols."""
     if revision.protocol != "MCP":
@@ -228,17 +228,17 @@ def _mixin(definition: Object, revision: Revision) -> str:
     if {"name", "description", "inputSchema"} <= fields.keys():
         return "ToolMethods"
     match fields.get("tools"):
-        case Array(Ref(name)):
+        case ir.Array(ir.Ref(name)):
             item = revision.types[name]
-            return "ToolListMethods" if isinstance(item, Object) and _mixin(item, revision) == "ToolMethods" else ""
+            return "ToolListMethods" if isinstance(item, ir.Object) and _mixin(item, revision) == "ToolMethods" else ""
         case _:
             return ""
 
 
-def definition_schema(definition: Object | Alias, revision: Revision, tokens: Masker) -> Schema:
+def definition_schema(definition: ir.Object | ir.Alias, revision: ir.Revision, tokens: Masker) -> Schema:
     """Return the definition of a type in JSON Schema."""
     marks = tokens.describe(definition)
-    if isinstance(definition, Alias):
+    if isinstance(definition, ir.Alias):
         return marks | _type(definition.type, tokens)
     own = {tokens.mask_property(field): _property(field, tokens) for field in revision.own_fields(definition)}
     body: Schema = {"type": "object", "properties": own, "required": list(own)}
@@ -247,31 +247,31 @@ def definition_schema(definition: Object | Alias, revision: Revision, tokens: Ma
     return marks | body
 
 
-def _property(field: Field, tokens: Masker) -> Schema:
+def _property(field: ir.Field, tokens: Masker) -> Schema:
     marks = {"description": tokens.mask(sentence(field))} if sentence(field) else {}
     return marks | _type(field.type, tokens)
 
 
-def _type(written: Type, tokens: Masker) -> Schema:
+def _type(written: ir.Type, tokens: Masker) -> Schema:
     match written:
-        case Ref(name):
+        case ir.Ref(name):
             definition = tokens.types[name]
             return _type(definition.type, tokens) if is_second_name(definition) else {"$ref": f"#/$defs/{name}"}
-        case Plain():
+        case ir.Plain():
             return _plain(written, tokens)
-        case Values(values):
+        case ir.Values(values):
             return {"enum": [tokens.mask_value(value) for value in values]}
-        case Array(items, maximum, minimum):
+        case ir.Array(items, maximum, minimum):
             # A tag inside a list makes datamodel-code-generator take the list for the tagged type.
-            inner = replace(items, tag=None) if isinstance(items, Union) else items
+            inner = replace(items, tag=None) if isinstance(items, ir.Union) else items
             return {"type": "array", "items": _type(inner, tokens)} | _present(maxItems=maximum, minItems=minimum)
-        case Map(values):
+        case ir.Map(values):
             return {"type": "object", "additionalProperties": _type(values, tokens) or True}
-        case Union(arms, tag):
+        case ir.Union(arms, tag):
             return {"anyOf": [_type(arm, tokens) for arm in arms], **_discriminator(arms, tag, tokens)}
 
 
-def _plain(written: Plain, tokens: Masker) -> Schema:
+def _plain(written: ir.Plain, tokens: Masker) -> Schema:
     pattern = None if written.pattern is None else tokens.mask(written.pattern)
     lengths = _present(minLength=written.min_length, maxLength=written.max_length, pattern=pattern)
     if written.format in _FORMATS and not lengths:
@@ -284,13 +284,13 @@ def _present(**bounds: float | str | None) -> Schema:
     return {key: value for key, value in bounds.items() if value is not None}
 
 
-def _discriminator(arms: tuple[Type, ...], tag: str | None, tokens: Masker) -> Schema:
+def _discriminator(arms: tuple[ir.Type, ...], tag: str | None, tokens: Masker) -> Schema:
     """Return what tells the arms apart, where it has the same attribute name in all of them, and none inherits it:
     datamodel-code-generator would declare an inherited one again."""
     if tag is None:
         return {}
-    objects = [tokens.types[arm.name] for arm in arms if isinstance(arm, Ref)]
-    fields = [field for obj in objects if isinstance(obj, Object) for field in tokens.own(obj) if field.wire == tag]
+    objects = [tokens.types[arm.name] for arm in arms if isinstance(arm, ir.Ref)]
+    fields = [field for obj in objects if isinstance(obj, ir.Object) for field in tokens.own(obj) if field.wire == tag]
     names = {tokens.mask_property(field) for field in fields}
     return {"discriminator": {"propertyName": names.pop()}} if len(names) == 1 and len(fields) == len(arms) else {}
 

@@ -7,22 +7,7 @@ from dataclasses import dataclass, replace
 from itertools import chain
 from typing import Final
 
-from ..model.ir import (
-    Alias,
-    Array,
-    Field,
-    Map,
-    Method,
-    Object,
-    Plain,
-    Ref,
-    ReservedErrorCodes,
-    Revision,
-    Side,
-    Type,
-    Union,
-    Values,
-)
+from ..model import ir
 from ..model.methods import ROLES
 from .changes import DiffChange, removable_from
 from .values import Relation, TypeComparison, directions, sender
@@ -30,9 +15,9 @@ from .witness import METHOD_HEADER, NAME_HEADER, Evidence, Place, http_values, n
 
 # The changes that are no change of a method or of a type: constants, error codes, the lifecycle, and HTTP.
 
-_BOTH: Final[Sequence[Side]] = ("client", "server")
+_BOTH: Final[Sequence[ir.Side]] = ("client", "server")
 # The features of the HTTP transport, and the side whose messages they change.
-_HTTP: Final[dict[str, Side]] = {
+_HTTP: Final[dict[str, ir.Side]] = {
     "streamable": "server",
     "version_header": "client",
     "priming_event": "server",
@@ -40,7 +25,7 @@ _HTTP: Final[dict[str, Side]] = {
 }
 
 
-def overall_changes(old: Revision, new: Revision, evidence: Evidence) -> Iterator[DiffChange]:
+def overall_changes(old: ir.Revision, new: ir.Revision, evidence: Evidence) -> Iterator[DiffChange]:
     """Yield the changes from one revision to another that concern no single method or type."""
     yield from _constants(old, new, evidence)
     yield from _codes(old, new, evidence)
@@ -62,7 +47,7 @@ def overall_changes(old: Revision, new: Revision, evidence: Evidence) -> Iterato
     yield from _http(old, new, evidence)
 
 
-def _constants(old: Revision, new: Revision, evidence: Evidence) -> Iterator[DiffChange]:
+def _constants(old: ir.Revision, new: ir.Revision, evidence: Evidence) -> Iterator[DiffChange]:
     for name in (*old.constants, *(name for name in new.constants if name not in old.constants)):
         before, after = old.constants.get(name), new.constants.get(name)
         if before == after:
@@ -73,7 +58,7 @@ def _constants(old: Revision, new: Revision, evidence: Evidence) -> Iterator[Dif
         yield evidence.change(rule, name, before, after, senders=_BOTH, place=place)
 
 
-def _codes(old: Revision, new: Revision, evidence: Evidence) -> Iterator[DiffChange]:
+def _codes(old: ir.Revision, new: ir.Revision, evidence: Evidence) -> Iterator[DiffChange]:
     """Yield the error codes that only one of the revisions reserves, with the code that is sent instead."""
     for rule, codes, others in (
         ("code-reserved", new.reserved_codes, old.reserved_codes),
@@ -88,11 +73,11 @@ def _codes(old: Revision, new: Revision, evidence: Evidence) -> Iterator[DiffCha
                 yield evidence.change(rule, f"errors.{text}", *texts, senders=_BOTH, place=place)
 
 
-def _range(reserved: ReservedErrorCodes) -> str:
+def _range(reserved: ir.ReservedErrorCodes) -> str:
     return str(reserved.first) if reserved.first == reserved.last else f"{reserved.first}..{reserved.last}"
 
 
-def _http(old: Revision, new: Revision, evidence: Evidence) -> Iterator[DiffChange]:
+def _http(old: ir.Revision, new: ir.Revision, evidence: Evidence) -> Iterator[DiffChange]:
     for feature, sending in _HTTP.items():
         before, after = getattr(old.http, feature), getattr(new.http, feature)
         if before != after:
@@ -120,7 +105,7 @@ _ENVELOPES: Final = {"Request": "JSONRPCRequest", "Notification": "JSONRPCNotifi
 _BASES: Final = {"request": "Request", "input_request": "Request", "notification": "Notification"}
 
 
-def canonical(revision: Revision) -> Revision:
+def canonical(revision: ir.Revision) -> ir.Revision:
     """Return the revision with messages without their envelope, and params with all properties that they may have."""
     types = dict(revision.types)
     for message in revision.objects():
@@ -128,18 +113,18 @@ def canonical(revision: Revision) -> Revision:
             types[message.name] = _without(message, _envelope(message, revision))
     for row in revision.methods:
         params = types.get(row.params or "")
-        if isinstance(params, Object):
+        if isinstance(params, ir.Object):
             missing = tuple(field for field in _common(_BASES[row.kind], revision) if params.field(field.wire) is None)
             types[params.name] = replace(params, fields=(*params.fields, *missing))
     return replace(revision, types=types)
 
 
-def _without(message: Object, names: set[str]) -> Object:
+def _without(message: ir.Object, names: set[str]) -> ir.Object:
     extends = tuple(name for name in message.extends if name not in _BASES.values() and name not in _ENVELOPES.values())
     return replace(message, fields=tuple(field for field in message.fields if field.wire not in names), extends=extends)
 
 
-def _envelope(message: Object, revision: Revision) -> set[str]:
+def _envelope(message: ir.Object, revision: ir.Revision) -> set[str]:
     """Return the envelope properties of this kind of message."""
     if message.name in (*_ENVELOPES, *_ENVELOPES.values()):
         return set()
@@ -151,16 +136,16 @@ def _envelope(message: Object, revision: Revision) -> set[str]:
     return properties
 
 
-def _names(type: Object | Alias | None) -> set[str]:
-    return {field.wire for field in type.fields} if isinstance(type, Object) else set()
+def _names(type: ir.Object | ir.Alias | None) -> set[str]:
+    return {field.wire for field in type.fields} if isinstance(type, ir.Object) else set()
 
 
-def _common(base: str, revision: Revision) -> tuple[Field, ...]:
+def _common(base: str, revision: ir.Revision) -> tuple[ir.Field, ...]:
     """Return the properties that the params of every message have."""
     message = revision.types.get(base)
-    params = message.field("params") if isinstance(message, Object) else None
-    inner = revision.types.get(params.type.name) if params is not None and isinstance(params.type, Ref) else None
-    return inner.fields if isinstance(inner, Object) else ()
+    params = message.field("params") if isinstance(message, ir.Object) else None
+    inner = revision.types.get(params.type.name) if params is not None and isinstance(params.type, ir.Ref) else None
+    return inner.fields if isinstance(inner, ir.Object) else ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -173,13 +158,13 @@ class _TypeChange:
     after: str
 
 
-def compare(older: Revision, newer: Revision) -> list[DiffChange]:
+def compare(older: ir.Revision, newer: ir.Revision) -> list[DiffChange]:
     """Return the changes from one revision to another: methods, then types and their fields, then the rest."""
     return _RevisionComparison(older, newer).changes()
 
 
 class _RevisionComparison:
-    def __init__(self, older: Revision, newer: Revision) -> None:
+    def __init__(self, older: ir.Revision, newer: ir.Revision) -> None:
         older, newer = canonical(older), canonical(newer)
         self._older = older
         self._newer = newer
@@ -208,7 +193,7 @@ class _RevisionComparison:
             elif old is not None and new is not None:
                 yield from self._method(old, new)
 
-    def _method(self, old: Method, new: Method) -> Iterator[DiffChange]:
+    def _method(self, old: ir.Method, new: ir.Method) -> Iterator[DiffChange]:
         aspects = [
             ("method-kind", old.kind, new.kind),
             ("params-type", self._new_name(old.params), new.params or ""),
@@ -228,7 +213,7 @@ class _RevisionComparison:
         if old.deprecated != new.deprecated:
             yield self._method_change("method-deprecated" if new.deprecated else "method-restored", new, "", "")
 
-    def _interim(self, old: Method, new: Method) -> Iterator[DiffChange]:
+    def _interim(self, old: ir.Method, new: ir.Method) -> Iterator[DiffChange]:
         """Yield the changes of the results that may arrive before the final one."""
         before, after = ({interim.type: interim for interim in row.interim} for row in (old, new))
         for name in sorted(before.keys() ^ after.keys()):
@@ -243,8 +228,10 @@ class _RevisionComparison:
     def _new_name(self, name: str | None) -> str:
         return self._renamed.get(name or "", name or "")
 
-    def _method_change(self, rule: str, row: Method, before: str, after: str, place: Place | None = None) -> DiffChange:
-        senders: list[Side] = [sender(row)]
+    def _method_change(
+        self, rule: str, row: ir.Method, before: str, after: str, place: Place | None = None
+    ) -> DiffChange:
+        senders: list[ir.Side] = [sender(row)]
         if rule == "capability-changed":  # One side declares it, and the other one relies on that.
             declared = (self._evidence.values(f"{side}Capabilities") for side in ("Client", "Server"))
             place = no_type(f"capabilities {row.direction} {row.method}", ({}, *chain.from_iterable(declared)))
@@ -281,10 +268,10 @@ class _RevisionComparison:
         )
         return replace(rated, removable=self._removable) if change.rule.endswith("-deprecated") else rated
 
-    def _is_inherited(self, old: Object | Alias, new: Object | Alias, change: _TypeChange) -> bool:
+    def _is_inherited(self, old: ir.Object | ir.Alias, new: ir.Object | ir.Alias, change: _TypeChange) -> bool:
         """Return True if a base of this type, before or after, has the same change and reports it."""
-        bases = {*(old.extends if isinstance(old, Object) else ())}
-        bases |= {*(new.extends if isinstance(new, Object) else ())} & self._older.types.keys()
+        bases = {*(old.extends if isinstance(old, ir.Object) else ())}
+        bases |= {*(new.extends if isinstance(new, ir.Object) else ())} & self._older.types.keys()
         return bool(change.field) and any(change in self._changes_of(name) for name in bases)
 
     def _changes_of(self, name: str) -> list[_TypeChange]:
@@ -296,20 +283,20 @@ class _RevisionComparison:
             )
         return self._type_changes[name]
 
-    def _compare_types(self, old: Object | Alias, new: Object | Alias) -> Iterator[_TypeChange]:
+    def _compare_types(self, old: ir.Object | ir.Alias, new: ir.Object | ir.Alias) -> Iterator[_TypeChange]:
         if old.deprecated != new.deprecated:
             yield _TypeChange("type-deprecated" if new.deprecated else "type-restored", "", "", "")
-        if isinstance(old, Object) and isinstance(new, Object):
+        if isinstance(old, ir.Object) and isinstance(new, ir.Object):
             bases = [self._renamed.get(name, name) for name in old.extends]
             if bases != list(new.extends):
                 yield _TypeChange("type-extends", "", ", ".join(bases), ", ".join(new.extends))
             yield from self._fields(old, new)
-        elif isinstance(old, Alias) and isinstance(new, Alias):
+        elif isinstance(old, ir.Alias) and isinstance(new, ir.Alias):
             yield from self._relation("", old.type, new.type)
         else:
             yield _TypeChange("type-form", "", _kind(old), _kind(new))
 
-    def _fields(self, old: Object, new: Object) -> Iterator[_TypeChange]:
+    def _fields(self, old: ir.Object, new: ir.Object) -> Iterator[_TypeChange]:
         for field in old.fields:
             new_field = new.field(field.wire)
             if new_field is None:
@@ -322,18 +309,18 @@ class _RevisionComparison:
                 rule = "field-added-required" if field.required else "field-added"
                 yield _TypeChange(rule, field.wire, "", show(field.type))
 
-    def _field(self, old: Field, new: Field) -> Iterator[_TypeChange]:
+    def _field(self, old: ir.Field, new: ir.Field) -> Iterator[_TypeChange]:
         if old.required != new.required:
             yield _TypeChange("field-required" if new.required else "field-optional", old.wire, "", "")
         if old.deprecated != new.deprecated:
             yield _TypeChange("field-deprecated" if new.deprecated else "field-restored", old.wire, "", "")
         yield from self._relation(old.wire, old.type, new.type)
 
-    def _relation(self, field: str, before: Type, after: Type) -> Iterator[_TypeChange]:
+    def _relation(self, field: str, before: ir.Type, after: ir.Type) -> Iterator[_TypeChange]:
         # A type that both sides refer to by name reports its changes itself.
         if (
-            isinstance(before, Ref)
-            and isinstance(after, Ref)
+            isinstance(before, ir.Ref)
+            and isinstance(after, ir.Ref)
             and self._renamed.get(before.name, before.name) == after.name
         ):
             return
@@ -342,56 +329,56 @@ class _RevisionComparison:
             yield _TypeChange(relation.value, field, show(before), show(after))
 
 
-def renamed_types(older: Revision, newer: Revision) -> dict[str, str]:
+def renamed_types(older: ir.Revision, newer: ir.Revision) -> dict[str, str]:
     """Return the new name of each type of the older revision that only changed its name."""
     removed = [type for name, type in older.types.items() if name not in newer.types]
     added = [type for name, type in newer.types.items() if name not in older.types]
     names: dict[str, str] = {}
     for old in removed:
         equals = [new for new in added if _nameless(new) == _nameless(old)]
-        if len(equals) == 1 and isinstance(old, Object) and old.fields:
+        if len(equals) == 1 and isinstance(old, ir.Object) and old.fields:
             names[old.name] = equals[0].name
     return {name: new_name for name, new_name in names.items() if list(names.values()).count(new_name) == 1}
 
 
-def _nameless(type: Object | Alias) -> Object | Alias:
-    if isinstance(type, Alias):
+def _nameless(type: ir.Object | ir.Alias) -> ir.Object | ir.Alias:
+    if isinstance(type, ir.Alias):
         return replace(type, name="", doc="", category="", deprecated=False)
     fields = tuple(
         sorted((replace(field, doc="", deprecated=False) for field in type.fields), key=lambda field: field.wire)
     )
-    return Object("", fields)
+    return ir.Object("", fields)
 
 
-def _row(row: Method) -> str:
+def _row(row: ir.Method) -> str:
     return f"{row.kind.replace('_', ' ')}, {row.params or 'no params'}" + (f" → {row.result}" if row.result else "")
 
 
-def _kind(type: Object | Alias) -> str:
-    if isinstance(type, Alias):
+def _kind(type: ir.Object | ir.Alias) -> str:
+    if isinstance(type, ir.Alias):
         return show(type.type)
     return "object of " + ", ".join(field.wire + ("" if field.required else "?") for field in type.fields)
 
 
-def show(written: Type) -> str:
+def show(written: ir.Type) -> str:
     """Return a type in the syntax of schema.ts."""
     match written:
-        case Ref(name):
+        case ir.Ref(name):
             return name
-        case Plain(kind, open_values=values):
+        case ir.Plain(kind, open_values=values):
             return kind + (f" ({', '.join(values)}, …)" if values else "") + _bounds(written)
-        case Values(values):
+        case ir.Values(values):
             return " | ".join(f'"{value}"' if isinstance(value, str) else str(value) for value in values)
-        case Array(items):
+        case ir.Array(items):
             limit = f" (≤ {written.max_items})" if written.max_items is not None else ""
-            return (f"({show(items)})[]" if isinstance(items, (Union, Values)) else f"{show(items)}[]") + limit
-        case Map(values):
+            return (f"({show(items)})[]" if isinstance(items, (ir.Union, ir.Values)) else f"{show(items)}[]") + limit
+        case ir.Map(values):
             return f"{{[key]: {show(values)}}}"
-        case Union(arms):
+        case ir.Union(arms):
             return " | ".join(show(arm) for arm in arms)
 
 
-def _bounds(plain: Plain) -> str:
+def _bounds(plain: ir.Plain) -> str:
     bounds = {
         "≥": plain.minimum,
         "≤": plain.maximum,

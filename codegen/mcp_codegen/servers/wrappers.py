@@ -17,15 +17,7 @@ from typing import Any, Final
 from uritemplate import URITemplate
 
 from ..errors import CodegenError, JsonObject, is_list, is_object
-from ..model.ir import (
-    Field,
-    Map,
-    Plain,
-    Revision,
-    Type,
-    Union,
-    Values,
-)
+from ..model import ir
 from ..model.names import callable_name, field_names, parameter_name, snake
 from ..paths import Templates
 from ..render.package import declared_types
@@ -130,7 +122,7 @@ def _types(reader: SchemaTypeReader, templates: Templates) -> str:
     """Return the classes, as datamodel-code-generator writes them."""
     if not reader.types:
         return ""
-    revision = Revision(id="the wrappers", types=reader.types)
+    revision = ir.Revision(id="the wrappers", types=reader.types)
     text = declared_types(revision, templates)
     verify_types_module(text, revision)
     return text
@@ -170,7 +162,7 @@ def _tool(reader: SchemaTypeReader, name: str, tool: JsonObject) -> dict[str, An
     }
 
 
-def _param(field: Field, arguments: Arguments) -> dict[str, Any]:
+def _param(field: ir.Field, arguments: Arguments) -> dict[str, Any]:
     """Return one keyword parameter. With `plain`, None is sent as a value; otherwise None means that the argument is
     absent."""
     written = annotation(field.type)
@@ -195,7 +187,7 @@ def _rest_param(arguments: Arguments | None, params: list[dict[str, Any]]) -> di
     while name in {param["name"] for param in params}:
         name += "_"
     value_type = arguments.rest if arguments is not None else None
-    return {"name": name, "type": annotation(Map(value_type if value_type is not None else Plain("any")))}
+    return {"name": name, "type": annotation(ir.Map(value_type if value_type is not None else ir.Plain("any")))}
 
 
 def _make_names_unique(params: list[dict[str, Any]]) -> None:
@@ -256,26 +248,26 @@ def _string_params(items: dict[str, JsonObject], required: set[str], doc: str, k
     }
 
 
-def _nullable(written: Type) -> bool:
-    return written in (NULL, Plain("any")) or (isinstance(written, Union) and NULL in written.arms)
+def _nullable(written: ir.Type) -> bool:
+    return written in (NULL, ir.Plain("any")) or (isinstance(written, ir.Union) and NULL in written.arms)
 
 
-def _default(written: Type, value: object) -> str | None:
+def _default(written: ir.Type, value: object) -> str | None:
     """Return a default as a Python expression; None if it cannot be written or does not fit the type."""
     match written, value:
-        case Plain("string"), str():
+        case ir.Plain("string"), str():
             return literal(value)
-        case Plain("boolean"), bool():
+        case ir.Plain("boolean"), bool():
             return repr(value)
-        case Plain("integer" | "number"), int() if not isinstance(value, bool):
+        case ir.Plain("integer" | "number"), int() if not isinstance(value, bool):
             return repr(value)
-        case Plain("number"), float() if math.isfinite(value):
+        case ir.Plain("number"), float() if math.isfinite(value):
             return repr(value)
-        case Plain("null"), None:
+        case ir.Plain("null"), None:
             return "None"
-        case Values(values), str() | int() if any(value == item and type(value) is type(item) for item in values):
+        case ir.Values(values), str() | int() if any(value == item and type(value) is type(item) for item in values):
             return value_text(value)
-        case Union(arms), _:
+        case ir.Union(arms), _:
             return next((default for arm in arms if (default := _default(arm, value)) is not None), None)
         case _:
             return None

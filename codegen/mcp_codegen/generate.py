@@ -1,4 +1,5 @@
-"""The files of the generated packages, as text by path."""
+"""The files of the generated packages, as text by path: those of all revisions, of the package around them, and of the
+extensions."""
 
 from __future__ import annotations
 

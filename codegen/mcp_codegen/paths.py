@@ -13,7 +13,7 @@ import tomllib
 from dataclasses import dataclass
 from importlib.metadata import version
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
 from .errors import CodegenError, SchemaError
 
@@ -54,11 +54,18 @@ def template_folders(overrides: Path | None = None) -> Templates:
     return (overrides, builtin)
 
 
+def read_toml(path: Path, what: str = "", kind: type[CodegenError] = CodegenError) -> dict[str, Any]:
+    """Return the tables of a file. Raises an error of this kind if it cannot be read as `what`, such as " as pins"."""
+    try:
+        return tomllib.loads(path.read_text(encoding="utf-8"))
+    except (OSError, ValueError) as error:
+        raise kind(f"{path}: cannot be read{what}: {error}") from error
+
+
 def generator_version() -> str:
     """Return the version of this project: in a checkout that of its pyproject.toml, whatever was installed once."""
     if in_checkout():
-        project = tomllib.loads((CHECKOUT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
-        return str(project["version"])
+        return str(read_toml(CHECKOUT / "pyproject.toml")["project"]["version"])
     return version("mcp-generated")
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import tomllib
 from pathlib import Path
 from typing import Final
 
@@ -18,7 +17,7 @@ from ..importer.importer import commit_of, differences
 from ..importer.references import Schema, schema_text, without_texts
 from ..model.types import without_covered_texts
 from ..output import plain, write_folder
-from ..paths import digest
+from ..paths import digest, read_toml
 from ..servers.probe import own_methods
 from .options import DIFFERENT, open_schemas, report_errors, schema_option
 
@@ -204,10 +203,7 @@ def _pins(manifest: Manifest, version: str, sha256: dict[str, str]) -> str:
 
 
 def _pinned(path: Path) -> dict[str, str]:
-    try:
-        pins = tomllib.loads(path.read_text(encoding="utf-8")).get("sha256")
-    except (OSError, ValueError) as error:
-        raise SchemaError(f"{path}: cannot be read as pins: {error}") from error
+    pins = read_toml(path, " as pins", SchemaError).get("sha256")
     if not is_object(pins) or not pins:
         raise SchemaError(f"{path}: needs [sha256] with at least one file; import the extension again")
     return {str(name): str(sha256) for name, sha256 in pins.items()}

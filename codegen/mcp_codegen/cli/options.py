@@ -1,4 +1,4 @@
-"""Options that several commands share, and the conversion of errors to one line and exit code 2."""
+"""What commands share: groups that import a command when it is used, options, and errors in one line."""
 
 from __future__ import annotations
 

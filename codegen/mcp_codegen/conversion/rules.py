@@ -19,13 +19,13 @@ neighbouring revision, and why.
 
 from __future__ import annotations
 
-import tomllib
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Final
 
 from ..errors import OverlayError, is_list, is_object
+from ..paths import read_toml
 
 # The places that a row of a table may have.
 _PLACES: Final[Mapping[str, tuple[str, ...]]] = {
@@ -118,11 +118,7 @@ def read_conversions(path: Path) -> Conversions:
     """Return the rows of conversions.toml; a folder without the file has none."""
     if not path.exists():
         return Conversions()
-    try:
-        tables = tomllib.loads(path.read_text(encoding="utf-8"))
-    except (OSError, ValueError) as error:
-        raise OverlayError(f"{path}: cannot be read: {error}") from error
-    return Conversions(tuple(_rows(path, tables)))
+    return Conversions(tuple(_rows(path, read_toml(path, kind=OverlayError))))
 
 
 def _rows(path: Path, tables: Mapping[str, Any]) -> Iterator[ConversionRule]:

@@ -1,4 +1,5 @@
-"""manifest.toml of an extension: facts that its schema does not state, in at most forty lines.
+"""manifest.toml of an extension: facts that its schema does not state, in at most forty lines. That of an app's own
+methods is written here.
 
 | key           | meaning                                                                                      |
 |---------------|----------------------------------------------------------------------------------------------|

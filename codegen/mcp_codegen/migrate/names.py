@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import tomllib
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cache
@@ -12,7 +11,7 @@ from typing import Any, Final, Literal, cast
 import libcst as cst
 from libcst.metadata import MetadataWrapper, PositionProvider, QualifiedName, QualifiedNameProvider, QualifiedNameSource
 
-from ..paths import CHECKOUT, PACKAGE, in_checkout
+from ..paths import CHECKOUT, PACKAGE, in_checkout, read_toml
 
 Form = Literal["v1", "v2"]  # The last 1.x of the official SDK, or its 2.x.
 Goal = Literal["app", "compat"]
@@ -65,14 +64,18 @@ class Tables:
 
     def __init__(self) -> None:
         """Read the tables. They belong to this package, so that an error in them is a defect."""
-        rules = _read(Path(__file__).with_name("rules.toml"))
+        rules = read_toml(Path(__file__).with_name("rules.toml"))
         self._names: Mapping[str, Mapping[str, Any]] = rules["names"]
         self.tools: frozenset[str] = frozenset(rules["names"]["tools"]["paths"])
         self.made: frozenset[str] = frozenset(rules["names"]["made"]["paths"])
         self._rows: dict[Form, dict[str, dict[str, Place | None]]] = {}
         self._all: dict[Form, set[str]] = {}
         for form in _FORMS:
-            tables = [_read(table_path(form)), _read(table_path("v2" if form == "v1" else "v1")), rules["modules"]]
+            tables = [
+                read_toml(table_path(form)),
+                read_toml(table_path("v2" if form == "v1" else "v1")),
+                rules["modules"],
+            ]
             self._rows[form] = {}
             for table in tables:  # The row of the form itself counts first.
                 for module, row in table.items():
@@ -151,10 +154,6 @@ def table_path(form: Form) -> Path:
     """Return the path of the import table of a form: that of products/names, or its copy in an installed wheel."""
     root = CHECKOUT / "products" / "names" if in_checkout() else PACKAGE / "names"
     return root / form / "modules.toml"
-
-
-def _read(path: Path) -> dict[str, Any]:
-    return tomllib.loads(path.read_text(encoding="utf-8"))
 
 
 def _places(row: Mapping[str, Any]) -> Iterator[tuple[str, Place | None]]:

@@ -1,4 +1,5 @@
-"""A project: its files, the version of the SDK that it was written for, and the changes of all."""
+"""A project: its files, the version of the SDK that it was written for, and the changes of all, also of requirements,
+container files and settings."""
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
-"""What a migration did: changes by kind, and marks with their place and their reason."""
+"""What a migration did: changes by kind, marks with their place and their reason, and the files that it reads and
+writes."""
 
 from __future__ import annotations
 

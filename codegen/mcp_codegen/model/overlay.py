@@ -1,4 +1,5 @@
-"""schema/overlay.toml: facts that no schema states, each as a row with a reason.
+"""schema/overlay.toml: facts that no schema states, each as a row with a reason; and docs.toml and official.toml, whose
+rows are described below.
 
 A row names a place, the value that the generator derives there itself (`derived`, omitted if nothing can be derived)
 and the value to `use` instead. It applies to every revision that has the place and that it fits, or to those in `only`:
@@ -34,6 +35,7 @@ from pydantic import BaseModel, ValidationError
 
 from ..errors import CodegenError, OverlayError, is_object
 from ..importer.syntax import FROM_SPECIFICATION
+from ..paths import read_toml
 from .ir import Alias, Object
 
 DIRECTIONS: Final = ("client_to_server", "server_to_client")
@@ -173,10 +175,7 @@ def read_overlay(path: Path, like: Mapping[str, str] | None = None) -> Overlay:
     """Return the rows of overlay.toml; a folder without the file has none."""
     if not path.exists():
         return Overlay()
-    try:
-        tables = tomllib.loads(path.read_text(encoding="utf-8"))
-    except (OSError, ValueError) as error:
-        raise OverlayError(f"{path}: cannot be read: {error}") from error
+    tables = read_toml(path, kind=OverlayError)
     return Overlay(
         tuple(_row(path, table, entry) for table, entries in tables.items() for entry in entries), like or {}
     )
@@ -230,10 +229,7 @@ def read_docs(path: Path) -> Docs:
     """Read docs.toml; a folder of schemas without one has no descriptions."""
     if not path.exists():
         return Docs()
-    try:
-        tables = tomllib.loads(path.read_text(encoding="utf-8"))
-    except (OSError, ValueError) as error:
-        raise CodegenError(f"{path}: cannot be read: {error}") from error
+    tables = read_toml(path)
     properties = tables.get("properties", {})
     if without := next((key for key in properties if "." not in key), ""):
         raise CodegenError(f'{path}: the row {without} has no type; write "Type.{without}" for each type that has it')

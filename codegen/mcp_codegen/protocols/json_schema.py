@@ -336,9 +336,7 @@ class SchemaReader:
                 return {}
             if "properties" in schema and len(arms) > 1:
                 schema = {"$ref": REF + self._hoisted("".join(map(pascal, place)) + _arm_name(arm, number), schema)}
-            plain: Schema = (
-                {key: value for key, value in schema.items() if key not in marks(arm)} if is_object(arm) else schema
-            )
+            plain = self._without_marks(arm, schema)
             plain.pop("x-doc", None)
             inner: list[Schema] = plain["anyOf"] if plain.keys() == {"anyOf"} else [plain]
             for item in inner:

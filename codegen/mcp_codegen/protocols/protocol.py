@@ -1,4 +1,5 @@
-"""A protocol in the intermediate representation, a revision without a lifecycle and without HTTP; and its manifest."""
+"""A protocol in the intermediate representation, a revision without a lifecycle and without HTTP; its manifest, and the
+files of its package."""
 
 from __future__ import annotations
 

@@ -1,5 +1,4 @@
-"""The declarations of types, written by datamodel-code-generator: how each annotation is written, and its forward
-references.
+"""The declarations of types: what datamodel-code-generator is asked to write, and what it has written.
 
 A declaration depends on its definition, on aliases that it refers to, and on the types among which a tag chooses. It
 depends on nothing else of other types than their names. Revisions and extensions have most of this in common, so each

@@ -5,14 +5,13 @@ facade.toml beside this module is the one place that names all products.
 
 from __future__ import annotations
 
-import tomllib
 from collections.abc import Iterable, Mapping
 from functools import cache
 from pathlib import Path
 from typing import Any, Final
 
 from ..model.ir import Revision
-from ..paths import Templates
+from ..paths import Templates, read_toml
 from .package import converter_module
 from .source import GENERATOR, print_template
 from .types import literal
@@ -24,7 +23,7 @@ _FIXED: Final = ("CONVERSIONS", "DEFAULT_REVISION", "LIFECYCLES", "REVISIONS", "
 @cache
 def _tables() -> dict[str, dict[str, Any]]:
     """Return the tables of facade.toml: `names`, `app`, `areas`, `http`, `products` and `extras`."""
-    return tomllib.loads(Path(__file__).with_suffix(".toml").read_text(encoding="utf-8"))
+    return read_toml(Path(__file__).with_suffix(".toml"))
 
 
 def _public(names: Mapping[str, Iterable[str]]) -> list[str]:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import re
-import tomllib
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from typing import Any, Final
@@ -12,7 +11,7 @@ from typing import Any, Final
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 
 from ..errors import CodegenError
-from ..paths import data_path
+from ..paths import data_path, read_toml
 
 Data = Mapping[str, Any]
 _IN_BRACES: Final = re.compile(r"\{([\w.]+)\}")
@@ -20,7 +19,7 @@ _IN_BRACES: Final = re.compile(r"\{([\w.]+)\}")
 
 def read_data() -> Data:
     """Return the data of the quickstart."""
-    return tomllib.loads((data_path("templates") / "quickstart" / "weather.toml").read_text(encoding="utf-8"))
+    return read_toml(data_path("templates") / "quickstart" / "weather.toml")
 
 
 def render(data: Data, language: str, revision: str | None, stateless: bool) -> dict[str, str]:

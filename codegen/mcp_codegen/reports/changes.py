@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import tomllib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import date
@@ -12,6 +11,7 @@ from typing import Final
 
 from ..errors import Json
 from ..model.ir import Revision
+from ..paths import read_toml
 
 
 class Severity(IntEnum):
@@ -38,7 +38,7 @@ class Rule:
 
 
 def _rules() -> Mapping[str, Rule]:
-    rows = tomllib.loads(Path(__file__).with_name("rules.toml").read_text(encoding="utf-8"))
+    rows = read_toml(Path(__file__).with_name("rules.toml"))
     return {
         name: Rule(Severity[sender.upper()], Severity[receiver.upper()], text)
         for name, (sender, receiver, text) in rows.items()

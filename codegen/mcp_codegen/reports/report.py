@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import tomllib
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import asdict, dataclass, replace
@@ -17,6 +16,7 @@ from rich.markup import escape
 from rich.table import Table
 
 from ..errors import CodegenError, is_object
+from ..paths import read_toml
 from .changes import DIFF_RULES, Deprecation, DiffChange, Severity, Witness
 
 _MAX_VALUE: Final = 160
@@ -152,12 +152,8 @@ class Waiver:
 
 def read_waivers(path: Path) -> list[Waiver]:
     """Return the waivers of a file. Raises CodegenError for a row without an existing rule, a place or a reason."""
-    try:
-        rows = tomllib.loads(path.read_text(encoding="utf-8")).get("waive", [])
-    except (OSError, ValueError) as error:
-        raise CodegenError(f"{path}: cannot be read as waivers: {error}") from error
     waivers: list[Waiver] = []
-    for row in rows:
+    for row in read_toml(path, " as waivers").get("waive", []):
         if not is_object(row) or row.keys() != {"rule", "at", "reason"} or not all(row.values()):
             raise CodegenError(f"{path}: a waiver needs `rule`, `at` and `reason`, and no other keys: {row}")
         if row["rule"] not in DIFF_RULES:

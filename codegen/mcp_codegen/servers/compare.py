@@ -1,4 +1,5 @@
-"""The comparison of the locked and the live contract of a server: each change with its rule, severity and place."""
+"""The comparison of the locked and the live contract of a server: each change with its rule, severity and place; and
+the report of them."""
 
 from __future__ import annotations
 

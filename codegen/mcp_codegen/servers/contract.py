@@ -5,7 +5,6 @@ from __future__ import annotations
 
 import hashlib
 import json
-import tomllib
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from itertools import takewhile
@@ -13,11 +12,12 @@ from pathlib import Path
 from typing import Any, Final, Literal
 
 from ..errors import JsonObject, SchemaError, is_list, is_object
+from ..paths import read_toml
 
 KINDS: Final = ("tools", "prompts", "resource_templates")
 _MAX_DEPTH: Final = 200  # The limit of the runtime for messages.
 # A saved list may be the unchanged result of a request, with its spelling of the keys.
-_SPELLINGS: Final = {"resource_templates": ("resource_templates", "resourceTemplates")}
+_SPELLINGS: Final = {kind: (kind,) for kind in KINDS} | {KINDS[2]: ("resource_templates", "resourceTemplates")}
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,11 +59,9 @@ def read_contract(document: object, where: str) -> Contract:
     document = result if is_object(result) else document
     items: dict[str, Mapping[str, JsonObject]] = {}
     for kind in KINDS:
-        key = next((spelling for spelling in _SPELLINGS.get(kind, (kind,)) if spelling in document), kind)
+        key = next((spelling for spelling in _SPELLINGS[kind] if spelling in document), kind)
         items[kind] = _by_name(document.get(key, []), f"{where}: {kind}")
-    if not any(items.values()) and not any(
-        spelling in document for kind in KINDS for spelling in _SPELLINGS.get(kind, (kind,))
-    ):
+    if not any(items.values()) and not document.keys() & {key for keys in _SPELLINGS.values() for key in keys}:
         raise SchemaError(f"{where}: has no tools, prompts or resource templates; pass the result of a list request")
     return Contract(str(document.get("revision", "")), *_server(document), items)
 
@@ -335,7 +333,7 @@ ContractSeverity = Literal["compatible", "review", "breaking"]
 
 SEVERITIES: Final[tuple[ContractSeverity, ...]] = ("compatible", "review", "breaking")
 
-RULES: Final[dict[str, str]] = tomllib.loads(Path(__file__).with_name("rules.toml").read_text(encoding="utf-8"))
+RULES: Final[dict[str, str]] = read_toml(Path(__file__).with_name("rules.toml"))
 
 
 @dataclass(frozen=True, slots=True)

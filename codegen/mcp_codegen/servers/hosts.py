@@ -7,7 +7,6 @@ import os
 import re
 import shutil
 import sys
-import tomllib
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from difflib import get_close_matches
@@ -16,6 +15,7 @@ from typing import Any, Final, Literal, NamedTuple
 
 from ..errors import CodegenError, JsonObject, SchemaError, is_list, is_object
 from ..output import back_up, folders_between, read_file, refuse_links, replace_user_file
+from ..paths import read_toml
 
 Scope = Literal["user", "project"]
 
@@ -94,10 +94,7 @@ def _goose_entry(name: str, server: HostEntry) -> JsonObject:
     return {**common, "type": "stdio", "cmd": server.command[0], "args": list(server.command[1:]), **variables}
 
 
-HOSTS: Final = {
-    name: Host(name, **row)
-    for name, row in tomllib.loads(Path(__file__).with_suffix(".toml").read_text(encoding="utf-8")).items()
-}
+HOSTS: Final = {name: Host(name, **row) for name, row in read_toml(Path(__file__).with_suffix(".toml")).items()}
 
 
 # The configuration file of a host (`claude_desktop_config.json`): read, checked, and changed by an entry, as JSON or

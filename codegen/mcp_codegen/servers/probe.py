@@ -1,4 +1,5 @@
-"""The contract of a server: from a command, a file, a URL, a saved list, or an entry of a configuration file.
+"""The contract of a server: from a command, a file (also one of another SDK), a URL, a saved list, or an entry of a
+configuration file.
 
 A child process that runs `mcp_products.tooling.introspect` queries a live server, because the generator does not import
 the runtime.

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import json
 import re
-import tomllib
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -16,10 +15,10 @@ from typing import Any, Final
 from urllib.parse import urlsplit
 
 from ..errors import CodegenError, JsonObject, is_list, is_object
-from ..paths import data_path
+from ..paths import data_path, read_toml
 from .bundle import is_secret
 
-SCHEMA: Final[str] = tomllib.loads((data_path("schema") / "registry.toml").read_text(encoding="utf-8"))["schema"]
+SCHEMA: Final[str] = read_toml(data_path("schema") / "registry.toml")["schema"]
 _NAME: Final = re.compile(r"[a-zA-Z0-9.-]+/[a-zA-Z0-9._-]+")
 _MAX_NAME: Final = 200
 _MAX_TEXT: Final = 100  # Characters of a description, and of a title.

@@ -1,4 +1,5 @@
-"""Test vectors as JSON lines: instances of all messages with verdicts and near misses, and short conversations.
+"""Test vectors as JSON lines: instances of all messages with verdicts and near misses, short conversations, and what
+instances are in other revisions.
 
 The verdicts are those of the schema alone. `line_schema()` describes the lines.
 """

@@ -1,4 +1,5 @@
-"""An update: the revisions of a snapshot are imported, compared, tried and generated beside what stands here.
+"""An update, and its report: the revisions of a snapshot are imported, compared, tried and generated beside what stands
+here.
 
 Everything happens in a temporary folder. The result is either the text of all files to write, or a finding for each
 place that does not work, and then nothing is written.

@@ -1,4 +1,4 @@
-"""The command `create`: a new project with a server."""
+"""The commands `create`, a new project with a server, and `skill`, what an agent has to know to write one."""
 
 from __future__ import annotations
 

@@ -1,11 +1,10 @@
-"""The command `lint`: what hosts, model APIs and models would refuse of a server."""
+"""The command `lint`: what hosts, model APIs and models would refuse of a server, and what `--fix` writes."""
 
 from __future__ import annotations
 
 import json
 import subprocess
 import sys
-import tomllib
 from collections.abc import Mapping, Sequence
 from importlib import import_module
 from pathlib import Path, PureWindowsPath
@@ -17,6 +16,7 @@ import click
 from ...errors import CodegenError, JsonObject, is_list, is_object
 from ...migrate.report import Edited, python_files, refuse_changed, write
 from ...output import plain
+from ...paths import read_toml
 from ...servers.contract import read_lock
 from ...servers.environment import variables_of
 from ...servers.hosts import read_config
@@ -140,11 +140,7 @@ def _configured(path: Path | None) -> JsonObject:
     file = path or Path("pyproject.toml")
     if path is None and not file.is_file():
         return {}
-    try:
-        document: JsonObject = tomllib.loads(file.read_text(encoding="utf-8"))
-    except (OSError, ValueError) as error:
-        raise CodegenError(f"{file}: cannot be read: {error}") from None
-    tool = document.get("tool")
+    tool = read_toml(file).get("tool")
     settings: Any = tool.get("mcp-lint", {}) if is_object(tool) else {}
     if not is_object(settings):
         raise CodegenError(f"{file}: [tool.mcp-lint] must be a table with the keys {', '.join(_SETTINGS)}")

@@ -52,8 +52,8 @@ MAX_CODE_LINES = {
     LINT: 2_550,
     CARDS: 300,
     COMPAT: 5_455,
-    "codegen": 17_870,
-    MIGRATE: 1_690,
+    "codegen": 17_830,
+    MIGRATE: 1_680,
     PROVIDERS: 230,
 }
 FREE_FILES = 15  # A limit is at most so many above what is there.

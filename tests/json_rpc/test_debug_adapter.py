@@ -207,3 +207,15 @@ def test_a_manifest_that_cannot_work_is_refused(manifest: str, text: str, tmp_pa
     result = written(tmp_path, manifest)
     assert result.exit_code != 0 and text in result.output
     assert not (tmp_path / "small_debugger").exists()
+
+
+def test_a_response_to_a_request_that_nobody_waits_for_is_one_to_no_request() -> None:
+    form = DebugAdapterMessages()
+    first = form.write(jsonrpc.request(1, "next", {}))
+    form.write(jsonrpc.request(2, "next", {}))
+    assert first is not None, "a request is sent"
+    form.forget(1)
+    late = {"seq": 7, "type": "response", "request_seq": json.loads(first)["seq"], "success": True, "command": "next"}
+    assert json.loads(form.read(json.dumps(late).encode()))["id"] not in (1, 2)
+    waited = {**late, "request_seq": late["request_seq"] + 1}
+    assert json.loads(form.read(json.dumps(waited).encode()))["id"] == 2

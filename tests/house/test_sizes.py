@@ -18,6 +18,7 @@ from support.source_tree import python_files, relative, syntax_tree
 LINT = "products/mcp_products/lint"
 CARDS = "products/mcp_products/cards"
 MIGRATE = "codegen/mcp_codegen/migrate"
+# Managers, templates and messages of OAuth clients by name took 500; 200 more tests of mcp 1.30 pass with them.
 COMPAT = "products/mcp_products/compat"
 CODE_MODE = "products/mcp_products/code_mode"
 TENANTS = "products/mcp_products/tenants"
@@ -36,7 +37,7 @@ MAX_FILES = {
     "products": 280,
     LINT: 20,
     CARDS: 4,
-    COMPAT: 41,
+    COMPAT: 47,
     "codegen": 104,
     MIGRATE: 6,
     PROVIDERS: 3,
@@ -51,7 +52,7 @@ MAX_CODE_LINES = {
     "products": 37_650,
     LINT: 2_550,
     CARDS: 300,
-    COMPAT: 5_455,
+    COMPAT: 5_955,
     "codegen": 17_830,
     MIGRATE: 1_680,
     PROVIDERS: 230,

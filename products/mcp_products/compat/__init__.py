@@ -43,7 +43,6 @@ if TYPE_CHECKING:
     from .auth_clients import OAuthTokenError as OAuthTokenError
     from .auth_clients import OfficialOAuthClientProvider as OfficialOAuthClientProvider
     from .auth_clients import OfficialTokenStorage as OfficialTokenStorage
-    from .components import FunctionResource as FunctionResource
     from .context import OfficialRequestContext as OfficialRequestContext
     from .context import get_access_token as get_access_token
     from .context import get_context as get_context
@@ -76,6 +75,7 @@ if TYPE_CHECKING:
     from .names import ReadResourceContents as ReadResourceContents
     from .names import get_display_name as get_display_name
     from .names import sdk_version as sdk_version
+    from .parts.resources import FunctionResource as FunctionResource
     from .registered import returned_values as returned_values
     from .session_manager import StreamableHTTPSessionManager as StreamableHTTPSessionManager
     from .sessions.fastmcp_client import FastMCPClient as FastMCPClient
@@ -102,42 +102,32 @@ if TYPE_CHECKING:
 # The names of each module.
 _NAMES = {
     "app": "OfficialMiddleware RoleMessage",
-    "auth": (
-        "AuthSettings AuthorizationCodeResult AuthorizationParams AuthorizeError ClientRegistrationOptions "
-        "IdentityAssertionParams JWT_BEARER_GRANT_TYPE OAuthAuthorizationServerProvider OAuthClientInformationFull "
-        "OAuthClientMetadata OAuthMetadata OfficialAccessToken OfficialOAuthToken OfficialTokenVerifier "
-        "ProviderTokenVerifier RegistrationError RevocationOptions StaticTokenVerifier StoredAuthorizationCode "
-        "StoredRefreshToken TokenError check_resource_allowed construct_redirect_uri resource_url_from_server_url"
-    ),
-    "auth_clients": (
-        "ClientCredentialsOAuthProvider IdentityAssertionOAuthProvider OAuthFlowError OAuthRegistrationError "
-        "OAuthTokenError OfficialOAuthClientProvider OfficialTokenStorage"
-    ),
-    "components": "FunctionResource",
+    "auth": """AuthSettings AuthorizationCodeResult AuthorizationParams AuthorizeError ClientRegistrationOptions
+IdentityAssertionParams JWT_BEARER_GRANT_TYPE OAuthAuthorizationServerProvider OAuthClientInformationFull
+OAuthClientMetadata OAuthMetadata OfficialAccessToken OfficialOAuthToken OfficialTokenVerifier ProviderTokenVerifier
+RegistrationError RevocationOptions StaticTokenVerifier StoredAuthorizationCode StoredRefreshToken TokenError
+check_resource_allowed construct_redirect_uri resource_url_from_server_url""",
+    "auth_clients": """ClientCredentialsOAuthProvider IdentityAssertionOAuthProvider OAuthFlowError
+OAuthRegistrationError OAuthTokenError OfficialOAuthClientProvider OfficialTokenStorage""",
     "context": "OfficialRequestContext get_access_token get_context get_http_request",
-    "event_buses": (
-        "EventBus InMemorySubscriptionBus PromptsListChanged ResourceUpdated ResourcesListChanged ToolsListChanged"
-    ),
-    "fastmcp": (
-        "AppConfig ClaudeSkillsProvider FastMCPProvider LocalProvider ResourceCSP ResourcePermissions "
-        "SkillsDirectoryProvider Visibility get_tracer"
-    ),
+    "event_buses": """EventBus InMemorySubscriptionBus PromptsListChanged ResourceUpdated ResourcesListChanged
+ToolsListChanged""",
+    "fastmcp": """AppConfig ClaudeSkillsProvider FastMCPProvider LocalProvider ResourceCSP ResourcePermissions
+SkillsDirectoryProvider Visibility get_tracer""",
     "forms.errors": "McpError PromptError ResourceError ResourceNotFoundError UrlElicitationRequiredError",
     "http": "EventMessage StreamEventStore TransportSecuritySettings",
     "names": "InitializationOptions NotificationOptions ReadResourceContents get_display_name sdk_version",
+    "parts.resources": "FunctionResource",
     "registered": "returned_values",
     "session_manager": "StreamableHTTPSessionManager",
     "sessions.fastmcp_client": "FastMCPClient",
     "sessions.fastmcp_groups": "ClientGroup MCPConfig",
     "sessions.groups": "ClientSessionGroup",
-    "transports": (
-        "SseServerTransport StdioServerParameters create_mcp_http_client sse_client stdio_client stdio_server "
-        "streamable_http_client streamablehttp_client"
-    ),
+    "transports": """SseServerTransport StdioServerParameters create_mcp_http_client sse_client stdio_client
+stdio_server streamable_http_client streamablehttp_client""",
     "uri_templates": "InvalidUriTemplate UriTemplate",
-    "values": (
-        "MillisecondCacheHint PathEscapeError RequestStateSecurity contains_path_traversal is_absolute_path safe_join"
-    ),
+    "values": """MillisecondCacheHint PathEscapeError RequestStateSecurity contains_path_traversal is_absolute_path
+safe_join""",
 }
 _MODULES = {name: module for module, names in _NAMES.items() for name in names.split()}
 

@@ -4,14 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Final, Generic, Protocol
+from typing import TYPE_CHECKING, Annotated, Any, Final, Generic, Literal, Protocol
 from urllib.parse import parse_qsl, urlencode, urlsplit, urlunsplit
 
-from pydantic import AnyHttpUrl, AnyUrl, BaseModel, ConfigDict, Field
+from pydantic import AnyHttpUrl, AnyUrl, BaseModel, BeforeValidator, ConfigDict, Field, model_validator
 from typing_extensions import TypeVar
 
 from mcp_runtime.aio import clock as clocks
 from mcp_runtime.errors import LocalError
+from mcp_runtime.protocol.models import is_object
 from mcp_runtime.session.interfaces import AuthenticatedUser
 
 if TYPE_CHECKING:
@@ -110,7 +111,7 @@ class OfficialOAuthToken(BaseModel):
     """`OAuthToken` of the official SDK: a token response (https://www.rfc-editor.org/rfc/rfc6749#section-5.1)."""
 
     access_token: str
-    token_type: str = "Bearer"
+    token_type: Annotated[Literal["Bearer"], BeforeValidator(lambda kind: str(kind).title())] = "Bearer"
     expires_in: int | None = None
     scope: str | None = None
     refresh_token: str | None = None
@@ -118,6 +119,8 @@ class OfficialOAuthToken(BaseModel):
 
 class OAuthClientMetadata(BaseModel):
     """The metadata of a client (https://www.rfc-editor.org/rfc/rfc7591#section-2)."""
+
+    model_config = ConfigDict(url_preserve_empty_path=True)
 
     redirect_uris: list[AnyUrl] | None = Field(..., min_length=1)
     token_endpoint_auth_method: str | None = None
@@ -135,10 +138,18 @@ class OAuthClientMetadata(BaseModel):
     software_id: str | None = None
     software_version: str | None = None
 
+    @model_validator(mode="before")
+    @classmethod
+    def _without_placeholders(cls, data: Any) -> Any:
+        if not is_object(data):
+            return data  # Servers write null or an empty text for what they do not know.
+        return {name: value for name, value in data.items() if value not in (None, "") or name == "redirect_uris"}
+
 
 class OAuthClientInformationFull(OAuthClientMetadata):
     """A registered client (https://www.rfc-editor.org/rfc/rfc7591#section-3.2.1)."""
 
+    redirect_uris: list[AnyUrl] | None = None
     client_id: str | None = None
     client_secret: str | None = None
     client_id_issued_at: int | None = None
@@ -149,6 +160,8 @@ class OAuthClientInformationFull(OAuthClientMetadata):
 class OAuthMetadata(BaseModel, extra="allow"):
     """The metadata of an authorization server (https://www.rfc-editor.org/rfc/rfc8414#section-2)."""
 
+    model_config = ConfigDict(url_preserve_empty_path=True)
+
     issuer: AnyHttpUrl
     authorization_endpoint: AnyHttpUrl | None = None
     token_endpoint: AnyHttpUrl
@@ -157,6 +170,23 @@ class OAuthMetadata(BaseModel, extra="allow"):
     response_types_supported: list[str] = ["code"]
     grant_types_supported: list[str] | None = None
     code_challenge_methods_supported: list[str] | None = None
+    token_endpoint_auth_methods_supported: list[str] | None = None
+    service_documentation: AnyHttpUrl | None = None
+    revocation_endpoint: AnyHttpUrl | None = None
+    client_id_metadata_document_supported: bool | None = None
+    authorization_response_iss_parameter_supported: bool | None = None
+
+
+class ProtectedResourceMetadata(BaseModel, extra="allow"):
+    """The metadata of a protected resource (https://www.rfc-editor.org/rfc/rfc9728#section-2)."""
+
+    model_config = ConfigDict(url_preserve_empty_path=True)
+
+    resource: AnyHttpUrl
+    authorization_servers: list[AnyHttpUrl] = Field(..., min_length=1)
+    scopes_supported: list[str] | None = None
+    bearer_methods_supported: list[str] | None = ["header"]
+    resource_name: str | None = None
 
 
 class AuthorizationCodeResult(BaseModel):

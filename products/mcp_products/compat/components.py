@@ -4,19 +4,24 @@ from __future__ import annotations
 
 import inspect
 import json
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass, field
-from types import GenericAlias
-from typing import Annotated, Any, ClassVar, TypedDict, Unpack, cast, get_args, get_origin, get_type_hints
+from types import GenericAlias, UnionType
+from typing import Annotated, Any, ClassVar, Union, cast, get_args, get_origin, get_type_hints
 
 from pydantic import BaseModel, ConfigDict, Field, PydanticUserError, RootModel, WithJsonSchema, create_model
 from pydantic.json_schema import GenerateJsonSchema
+from pydantic_core import ValidationError
 
 from mcp_products.app.resources import ResourceSource
 from mcp_products.app.tools import Tool as RegisteredTool
 from mcp_runtime.errors import JSONRPCError, ToolError
 
+from .forms.errors import ResourceError
 from .forms.form import FORM
+from .parts.inspection import called, find_context_parameter, inject_context, is_async, validated
+from .parts.prompts import content_blocks, messages_of
+from .tool_names import validate_and_warn_tool_name
 
 
 class ArgModelBase(BaseModel):
@@ -42,6 +47,10 @@ class InvalidSignature(Exception):  # noqa: N818 - the name of the original
     """A function that cannot be a tool."""
 
 
+class UnexpectedToolError(ToolError):
+    """A tool has failed by an error that nobody has raised on purpose: its text is not told."""
+
+
 class FuncMetadata(BaseModel):
     """The arguments of a function as a model, and the model and the schema of its result."""
 
@@ -56,6 +65,22 @@ class FuncMetadata(BaseModel):
         """Return validated arguments, by the names of parameters. Raises ValidationError."""
         model: ArgModelBase = self.arg_model.model_validate(self.pre_parse_json(arguments_to_validate))
         return model.model_dump_one_level()
+
+    def convert_result(self, result: Any) -> Any:
+        """Return the content of what a function has returned, with its structured content if there is a schema.
+
+        Raises ValidationError for a result that is not of the model.
+        """
+        if isinstance(result, FORM.types.CallToolResult):
+            if self.output_model is not None:
+                self.output_model.model_validate(result.structuredContent if FORM.is_v1 else result.structured_content)
+            return result
+        content = content_blocks(result)
+        if self.output_model is None:
+            return content
+        value = {"result": result} if self.wrap_output else result
+        validated = self.output_model.model_validate(value, from_attributes=True)
+        return content, validated.model_dump(mode="json", by_alias=True)
 
     def pre_parse_json(self, data: dict[str, Any]) -> dict[str, Any]:
         """Return arguments with the JSON text of objects and arrays parsed, but where a text is asked for."""
@@ -109,22 +134,39 @@ def func_metadata(
         hint: Any = parameter.annotation
         if hint is parameter.empty:
             hint = Annotated[Any, WithJsonSchema({"title": name, "type": "string"})]
-        default = ... if parameter.default is parameter.empty else parameter.default
-        if callable(getattr(BaseModel, name, None)):  # A field of this name would hide a method.
-            fields[f"field_{name}"] = (Annotated[hint, Field(alias=name)], default)
-        else:
-            fields[name] = (hint, default)
+        hides = callable(getattr(BaseModel, name, None))  # A field of this name would hide a method.
+        if hides:
+            hint = Annotated[hint, Field(alias=name)]
+        default = parameter.default
+        fields[f"field_{name}" if hides else name] = hint if default is parameter.empty else (hint, default)
     model = create_model(f"{func.__name__}Arguments", __base__=ArgModelBase, **fields)
     if structured_output is False:
         return FuncMetadata(arg_model=model)
-    output, wraps = _output_model(signature.return_annotation, func.__name__)
+    returned = signature.return_annotation
+    _refuse_return(returned, func.__name__, structured_output)
+    output, wraps = _output_model(returned, func.__name__)
     try:
         schema = None if output is None else output.model_json_schema(schema_generator=StrictJsonSchema)
     except (TypeError, ValueError, PydanticUserError):
         output, wraps, schema = None, False, None
     if schema is None and structured_output:
-        raise InvalidSignature(f"Function {func.__name__}: its return type has no structured output")
+        raise InvalidSignature(
+            f"Function {func.__name__}: return type {returned} is not serializable for structured output"
+        )
     return FuncMetadata(arg_model=model, output_schema=schema, output_model=output, wrap_output=wraps)
+
+
+def _refuse_return(hint: Any, name: str, structured_output: bool | None) -> None:
+    """Raise InvalidSignature for a return type that cannot be one of a tool."""
+    if hint is inspect.Signature.empty and structured_output:
+        raise InvalidSignature(f"Function {name}: return annotation required for structured output")
+    is_union = get_origin(hint) in (Union, UnionType)
+    result = FORM.types.CallToolResult
+    if is_union and any(isinstance(arm, type) and issubclass(arm, result) for arm in get_args(hint)):
+        raise InvalidSignature(
+            f"Function {name}: CallToolResult cannot be used in Union or Optional types;"
+            " return CallToolResult(content=[]) for no content"
+        )
 
 
 def _output_model(hint: Any, name: str) -> tuple[Any, bool]:
@@ -152,15 +194,6 @@ def _output_model(hint: Any, name: str) -> tuple[Any, bool]:
     optional = getattr(declared, "__optional_keys__", ())
     defaults = {key: getattr(declared, key, None if key in optional else ...) for key in fields}
     return make(declared.__name__, **{key: (item, defaults[key]) for key, item in fields.items()}), False
-
-
-def context_parameter(function: Callable[..., Any]) -> str | None:
-    """Return the name of the parameter that gets the context; None without one."""
-    for name, parameter in inspect.signature(function, eval_str=True).parameters.items():
-        kind = getattr(parameter.annotation, "__origin__", parameter.annotation)
-        if isinstance(kind, type) and "Context" in (base.__name__ for base in kind.__mro__):
-            return name
-    return None
 
 
 @dataclass(kw_only=True)
@@ -197,16 +230,17 @@ class Tool:
         name = name or fn.__name__
         if name == "<lambda>":
             raise ValueError("You must provide a name for lambda functions")
-        context = context_kwarg or context_parameter(fn)
-        metadata = func_metadata(fn, () if context is None else (context,))
+        validate_and_warn_tool_name(name)
+        context = context_kwarg or find_context_parameter(fn)
+        metadata = func_metadata(fn, () if context is None else (context,), structured_output)
         return cls(
             fn=fn,
             name=name,
             title=title,
-            description=description or inspect.getdoc(fn) or "",
+            description=description or fn.__doc__ or "",
             parameters=metadata.arg_model.model_json_schema(),
             fn_metadata=metadata,
-            is_async=inspect.iscoroutinefunction(fn),
+            is_async=is_async(fn),
             context_kwarg=context,
             annotations=annotations,
             icons=icons,
@@ -221,13 +255,16 @@ class Tool:
     async def run(self, arguments: dict[str, Any], context: Any = None, convert_result: bool = False) -> Any:
         """Call the function with validated arguments. Raises ToolError for what it raises."""
         own = {} if self.context_kwarg is None else {self.context_kwarg: context}
+        failure = f"Error executing tool {self.name}"
         try:
-            value = self.fn(**self.fn_metadata.validate_arguments(arguments), **own)
-            return await value if inspect.isawaitable(value) else value
+            value = await called(self.fn, self.fn_metadata.validate_arguments(arguments) | own)
+            return self.fn_metadata.convert_result(value) if convert_result else value
         except JSONRPCError:
             raise
+        except (ToolError, ValidationError, ResourceError) as error:
+            raise ToolError(f"{failure}: {error}") from error
         except Exception as error:
-            raise ToolError(f"Error executing tool {self.name}: {error}") from error
+            raise (ToolError(f"{failure}: {error}") if FORM.is_v1 else UnexpectedToolError(failure)) from error
 
     def registered(self) -> tuple[Callable[..., Any], dict[str, Any]]:
         """Return the function and the keywords of `App.add_tool`."""
@@ -265,47 +302,6 @@ class StandaloneToolObject(Tool):
         return self.fn, self.settings
 
 
-class SourceKeywords(TypedDict, total=False):
-    """The keywords of a resource; see `ResourceSource`."""
-
-    name: str | None
-    title: str | None
-    description: str | None
-    mime_type: str
-    icons: Sequence[Any] | None
-    annotations: Any
-    meta: Mapping[str, Any] | None
-    tags: Collection[str]
-    version: str | None
-
-
-def no_content() -> str:
-    """Return an empty text."""
-    return ""
-
-
-@dataclass(kw_only=True)
-class FunctionResource(ResourceSource):
-    """A resource whose content a function returns."""
-
-    fn: Callable[[], Any] = no_content
-
-    @classmethod
-    def from_function(cls, fn: Callable[..., Any], uri: str, **settings: Unpack[SourceKeywords]) -> FunctionResource:
-        """Return the resource of a function; `settings` are those of a resource. Raises ValueError for a lambda without
-        a name."""
-        given: dict[str, Any] = {key: value for key, value in settings.items() if value is not None}
-        name = given.pop("name", None) or fn.__name__
-        if name == "<lambda>":
-            raise ValueError("You must provide a name for lambda functions")
-        return cls(uri=uri, name=name, description=given.pop("description", None) or fn.__doc__ or "", fn=fn, **given)
-
-    async def read(self) -> Any:
-        """Return the content."""
-        value = self.fn()
-        return await value if inspect.isawaitable(value) else value
-
-
 @dataclass(kw_only=True)
 class Prompt:
     """A function as a prompt, for `add_prompt`."""
@@ -316,17 +312,41 @@ class Prompt:
     description: str | None = None
     arguments: list[Any] | None = None
     icons: list[Any] | None = None
+    context_kwarg: str | None = None
 
     _of: ClassVar[str] = "prompt"
 
     @classmethod
     def from_function(cls, fn: Callable[..., Any], name: str | None = None, **settings: Any) -> Prompt:
-        """Return the prompt of a function."""
-        metadata = func_metadata(fn, (context_parameter(fn),))
-        fields = metadata.arg_model.model_fields
-        arguments = [FORM.types.PromptArgument(name=key, required=info.is_required()) for key, info in fields.items()]
-        description = settings.pop("description", None) or inspect.getdoc(fn) or ""
-        return cls(fn=fn, name=name or fn.__name__, description=description, arguments=arguments, **settings)
+        """Return the prompt of a function. Raises ValueError for a lambda without a name."""
+        name = name or fn.__name__
+        if name == "<lambda>":
+            raise ValueError("You must provide a name for lambda functions")
+        context = settings.pop("context_kwarg", None) or find_context_parameter(fn)
+        schema = func_metadata(fn, (context,), False).arg_model.model_json_schema()
+        arguments = [
+            FORM.types.PromptArgument(
+                name=key, description=item.get("description"), required=key in schema.get("required", ())
+            )
+            for key, item in schema.get("properties", {}).items()
+        ]
+        description = settings.pop("description", None) or fn.__doc__ or ""
+        return cls(fn=fn, name=name, description=description, arguments=arguments, context_kwarg=context, **settings)
+
+    async def render(self, arguments: dict[str, Any] | None = None, context: Any = None) -> Any:
+        """Return the messages of the prompt. Raises ValueError for a missing argument and for a function that fails."""
+        given = arguments or {}
+        missing = {item.name for item in self.arguments or () if item.required} - given.keys()
+        if missing:
+            raise ValueError(f"Missing required arguments: {missing}")
+        try:
+            value = await called(validated(self.fn), inject_context(self.fn, given, context, self.context_kwarg))
+            return value if type(value).__name__ == "InputRequiredResult" else messages_of(value)
+        except JSONRPCError:
+            raise
+        except Exception as error:
+            told = f": {error}" if FORM.is_v1 else ""
+            raise ValueError(f"Error rendering prompt {self.name}{told}") from error
 
 
 Resource = ResourceSource

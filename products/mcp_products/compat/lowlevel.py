@@ -321,6 +321,8 @@ _LISTS: Final = {"tools": "list_tools", "resources": "list_resources", "prompts"
 class LowLevelServer(HandlerDecorators, Generic[StateT, RequestDataT]):
     """A server made of one handler for each kind of request."""
 
+    session_manager: Any
+    """The sessions of the last HTTP application: `async with server.session_manager.run()` ends them."""
     newest: ClassVar[type[BaseServer]]
     handshake: ClassVar[type[BaseServer]]
     capabilities_type: ClassVar[type[BaseModel]]
@@ -472,7 +474,9 @@ class LowLevelServer(HandlerDecorators, Generic[StateT, RequestDataT]):
             **served.asgi_settings(),
             **keywords,
         }
-        return http_application.HTTPApplication(self.asgi(**merged), custom_starlette_routes, (), served.debug)
+        made = http_application.HTTPApplication(self.asgi(**merged), custom_starlette_routes, (), served.debug)
+        self.session_manager = made.sessions
+        return made
 
     def _create(self, options: Mapping[str, Any]) -> BaseServer:
         base = self._server_class(self._handlers.keys())

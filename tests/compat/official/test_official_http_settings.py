@@ -181,3 +181,15 @@ async def test_protection_that_is_off_serves_all_hosts(kind: str) -> None:
 def test_a_misspelt_keyword_of_a_low_level_server_is_refused() -> None:
     with pytest.raises(TypeError, match="no keyword argument 'retry_intervall'"):
         served("Server", retry_intervall=5)
+
+
+async def test_a_low_level_server_has_the_sessions_of_its_application() -> None:
+    server: Any = Server("demo")
+    application = server.streamable_http_app()
+    transport = httpx2.ASGITransport(app=application)
+    async with (
+        server.session_manager.run(),
+        httpx2.AsyncClient(transport=transport, base_url="http://127.0.0.1:8000") as client,
+    ):
+        response = await client.post("/mcp", json=INITIALIZE, headers=HEADERS)
+    assert response.status_code == 200 and response.headers["mcp-session-id"]

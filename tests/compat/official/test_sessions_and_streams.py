@@ -28,8 +28,9 @@ from mcp_generated.compat import (
     stdio_client,
     types,
 )
-from mcp_products.compat.components import FunctionResource, Tool
+from mcp_products.compat.components import Tool
 from mcp_products.compat.forms.absent import absent
+from mcp_products.compat.parts.resources import FunctionResource
 from mcp_products.compat.sessions.client import InputRequiredRoundsExceededError
 from mcp_products.compat.sessions.client_session import RequestContext, RequestResponder
 from mcp_products.compat.streams.bridges import http_library

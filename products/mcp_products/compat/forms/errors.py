@@ -84,7 +84,7 @@ class UrlElicitationRequiredError(McpError):
         """
         self.elicitations = list(elicitations)
         fields = [item.model_dump(mode="json", by_alias=True, exclude_none=True) for item in elicitations]
-        super().__init__(URL_ELICITATION_REQUIRED, message or "URL elicitation is required", {"elicitations": fields})
+        super().__init__(URL_ELICITATION_REQUIRED, message or "URL elicitation required", {"elicitations": fields})
 
     @classmethod
     def from_error(cls, error: Any) -> Self:

@@ -19,8 +19,8 @@ from mcp_runtime.errors import JSONRPCError, ToolError
 
 from .forms.errors import ResourceError
 from .forms.form import FORM
-from .parts.inspection import called, find_context_parameter, inject_context, is_async, validated
-from .parts.prompts import content_blocks, messages_of
+from .forms.inspection import called, find_context_parameter, inject_context, is_async, validated
+from .forms.prompts import content_blocks, messages_of
 from .tool_names import validate_and_warn_tool_name
 
 

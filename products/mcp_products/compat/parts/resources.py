@@ -17,10 +17,10 @@ from mcp_runtime.errors import JSONRPCError, LocalError
 from ..components import func_metadata
 from ..forms.errors import ResourceError
 from ..forms.form import FORM
+from ..forms.inspection import called, content_of, find_context_parameter, inject_context, validated
 from ..lowlevel import HandlerURI
 from ..uri_templates import UriTemplate
 from ..values import contains_path_traversal, is_absolute_path
-from .inspection import called, content_of, find_context_parameter, inject_context, validated
 
 
 @dataclass(kw_only=True)

@@ -12,8 +12,8 @@ import anyio.to_thread
 from pydantic import ConfigDict, validate_call
 from pydantic_core import to_json
 
-from ..forms.errors import McpError
-from ..forms.form import FORM
+from .errors import McpError
+from .form import FORM
 
 get_logger: Final = logging.getLogger
 validated: Final = validate_call(config=ConfigDict(arbitrary_types_allowed=True))
@@ -98,7 +98,7 @@ def validate_sampling_tools(client_caps: Any, tools: Any, tool_choice: Any) -> N
 
 def validate_tool_use_result_messages(messages: Sequence[Any]) -> None:
     """Raise ValueError unless the results of tools in the last message answer the uses of tools before it
-    (https://modelcontextprotocol.io/specification/2025-11-25/client/sampling#tool-result-messages)."""
+    (https://modelcontextprotocol.io/specification/draft/client/sampling#tool-result-messages)."""
     last, before = ([*messages[-1:]], [*messages[-2:-1]])
     results = [block for message in last for block in message.content_as_list]
     uses = [block for message in before for block in message.content_as_list if block.type == "tool_use"]

@@ -11,7 +11,7 @@ from pydantic import BaseModel
 from mcp_products.app import content as own
 from mcp_runtime.protocol.models import is_object
 
-from ..forms.form import FORM, read_as
+from .form import FORM, read_as
 from .inspection import content_of
 
 

@@ -6,7 +6,8 @@ A table `modules.toml` has a row for each module, with the names it has and wher
 * `compat`: names of `mcp_generated.compat`;
 * `from`: other modules, each with its names, or with `Name=Other` for a name that another has there;
 * `absent`: names without a counterpart: each is a class that raises where it is used;
-* `text`: lines of Python.
+* `text`: lines of Python;
+* `file`: the file of the module in the folder `own`, for what only a program with the original names needs.
 """
 
 from __future__ import annotations
@@ -63,6 +64,9 @@ def rendered(table: Mapping[str, Mapping[str, Any]], form: str) -> Iterator[tupl
     for name, row in sorted(rows.items()):
         is_package = any(other.startswith(f"{name}.") for other in rows)
         path = name.replace(".", "/") + ("/__init__.py" if is_package else ".py")
+        if "file" in row:
+            yield path, (Path(__file__).parent / form / "own" / row["file"]).read_text(encoding="utf-8")
+            continue
         yield path, "\n".join(_lines(name, row, form, is_package, rows)) + "\n"
     for package in {name.partition(".")[0] for name in rows}:
         yield f"{package}/py.typed", ""

@@ -18,7 +18,7 @@ from support.source_tree import python_files, relative, syntax_tree
 LINT = "products/mcp_products/lint"
 CARDS = "products/mcp_products/cards"
 MIGRATE = "codegen/mcp_codegen/migrate"
-# Managers, templates and messages of OAuth clients by name took 500; 200 more tests of mcp 1.30 pass with them.
+# FastMCP's components took 500 of compat; its helpers of tests took three files and 146 lines of products, in names.
 COMPAT = "products/mcp_products/compat"
 CODE_MODE = "products/mcp_products/code_mode"
 TENANTS = "products/mcp_products/tenants"
@@ -34,10 +34,10 @@ MAX_FILES = {
     VIEWS: 3,
     CODE_MODE: 7,
     "runtime": 94,
-    "products": 280,
+    "products": 283,
     LINT: 20,
     CARDS: 4,
-    COMPAT: 47,
+    COMPAT: 52,
     "codegen": 104,
     MIGRATE: 6,
     PROVIDERS: 3,
@@ -49,10 +49,10 @@ MAX_CODE_LINES = {
     VIEWS: 100,
     CODE_MODE: 600,
     "runtime": 11_945,
-    "products": 37_650,
+    "products": 37_796,
     LINT: 2_550,
     CARDS: 300,
-    COMPAT: 5_955,
+    COMPAT: 6_472,
     "codegen": 17_830,
     MIGRATE: 1_680,
     PROVIDERS: 230,

@@ -15,16 +15,16 @@ from mcp_products.app.middleware.hooks import Middleware, MiddlewareContext
 from mcp_products.app.registry import Registry
 from mcp_products.app.settings import ServerSettings, version_of
 from mcp_products.app.tools import Tool as RegisteredTool
+from mcp_runtime._lazy import LazyModule
 from mcp_runtime.errors import LocalError
 
 from .auth import protected_resource
-from .components import Tool
 from .context import OfficialRequestContext, with_user
 from .event_buses import BridgedSubscriptions
 from .fastmcp import FastMCPKeywords, with_host_protection, with_view
 from .forms.form import FORM, official
 from .http import plain, translated
-from .registered import RETURNED, OfficialTool, contents_with_meta, log, reports_errors
+from .registered import MARK, RETURNED, OfficialTool, contents_with_meta, described, log, reports_errors
 from .transports import ServedApp
 from .values import named_by_handler
 from .words import OFFICIAL, WordedRegistry, Words
@@ -153,6 +153,7 @@ else:
 FunctionT = TypeVar("FunctionT", bound=Callable[..., Any])
 
 _LISTS: Final = ("tools", "resources", "prompts")
+standalone: Any = LazyModule("mcp_products.compat.standalone.components")  # Its types are those of the process.
 
 
 _ONE_PAGE: Final = 10_000  # The official SDK and FastMCP list all at once, and hosts there are that read one page.
@@ -265,7 +266,10 @@ class OfficialAppMixin(FastMCPKeywords, OfficialMethods):
 
     async def _call_client(self, method: str, /, **arguments: Any) -> Any:
         parent: Any = super()
-        return RETURNED.get(method, official)(await parent._call_client(method, **arguments))
+        result = await parent._call_client(method, **arguments)
+        if method == "call_tool" and not self.words.is_official:
+            return standalone.called(result)
+        return RETURNED.get(method, official)(result)
 
     def _add(self, kind: str, registered: dict[str, Any], name: str, item: Any) -> None:
         parent: Any = super()
@@ -285,16 +289,35 @@ class OfficialAppMixin(FastMCPKeywords, OfficialMethods):
         """Add a tool, also at run time; `fn` is the name of the function's parameter in the official SDK."""
         if fn is not None:
             function = fn
-        if isinstance(function, Tool):
-            name = name or function.name
-            function, own = function.registered()
-            settings = {**own, **settings}  # type: ignore[typeddict-item]
+        name, function, keywords = described(function, name, settings)
         name = name or getattr(function, "__name__", None)
-        self._add_checks("tool", name, settings)
+        self._add_checks("tool", name, keywords)
         parent: Any = super()
-        own = plain(settings)
+        own = plain(with_view("tool", keywords))
         shows = self.shows_exceptions and not self._masks_errors
         parent.add_tool(reports_errors(function, name, shows, self.words), name, **own)
+
+    def _add_resource_of(self, uri: Any, function: Any = None, **settings: Any) -> None:
+        """Add a resource or a resource template, also at run time: an object, or a URI and a function."""
+        if not isinstance(uri, str) and (hasattr(uri, "registered") or hasattr(uri, MARK)):
+            uri, function, settings = described(uri, None, settings)
+            uri = uri or settings.pop("uri", "")
+        self._add_checks("resource", str(uri), settings)
+        parent: Any = super()
+        parent.add_resource(uri, function, **with_view("resource", plain(settings)))
+
+    def _add_prompt_of(self, function: Any, name: str | None = None, **settings: Any) -> None:
+        """Add a prompt, also at run time: an object, or a function."""
+        name, function, settings = described(function, name, settings)
+        self._add_checks("prompt", name or getattr(function, "__name__", None), settings)
+        parent: Any = super()
+        parent.add_prompt(function, name, **plain(settings))
+
+    async def get_tool(self, name: str, version: str | None = None) -> Any:
+        """Return a tool, as `App.get_tool` does; of FastMCP as its `Tool`."""
+        parent: Any = super()
+        found = await parent.get_tool(name, version)
+        return found if self.words.is_official else standalone.MadeTool.of_made(found)
 
     def asgi(self, **settings: Unpack[OfficialASGIKeywords]) -> MCPASGIApp:
         """Return an ASGI application that serves this app."""
@@ -319,17 +342,16 @@ class OfficialAppMixin(FastMCPKeywords, OfficialMethods):
     def resource(self, uri: Any, **settings: Unpack[OfficialResourceKeywords]) -> Callable[[FunctionT], FunctionT]:
         """Return a decorator that adds a function as a resource or as a resource template."""
         parent: Any = super()
-        keywords = _with_view("resource", plain(settings))
+        keywords = with_view("resource", plain(settings))
         self._add_checks("resource", str(uri), keywords)
         decorator: Callable[[FunctionT], FunctionT] = parent.resource(str(uri), **keywords)
         return decorator
 
     def _tool_with_checks(self, function: Any = None, *, name: str | None = None, **settings: Any) -> Any:
         """Add a function as a tool; `auth` are checks that a request must pass, such as `require_scopes("read")`."""
-        parent: Any = super()
-        settings = _with_view("tool", settings)
-        if "auth" not in settings:
-            return parent.tool(function, name=name, **settings)
+        if settings.keys().isdisjoint(("auth", "run_in_thread")):
+            parent: Any = super()
+            return parent.tool(function, name=name, **with_view("tool", settings))
         return self._decorated(self.add_tool, function, name, settings)
 
     def _prompt_with_checks(self, function: Any = None, *, name: str | None = None, **settings: Any) -> Any:
@@ -337,15 +359,11 @@ class OfficialAppMixin(FastMCPKeywords, OfficialMethods):
         parent: Any = super()
         if "auth" not in settings:
             return parent.prompt(function, name=name, **settings)
-
-        def add(function: Any, name: str | None = None, **settings: Any) -> None:
-            self._add_checks("prompt", name or function.__name__, settings)
-            parent.add_prompt(function, name, **settings)
-
-        return self._decorated(add, function, name, settings)
+        return self._decorated(self._add_prompt_of, function, name, settings)
 
     if not TYPE_CHECKING:  # For type checkers they are those of `App`.
-        tool, prompt = _tool_with_checks, _prompt_with_checks
+        tool, prompt, add_prompt = _tool_with_checks, _prompt_with_checks, _add_prompt_of
+        add_resource = _add_resource_of
 
     def _decorated(self, add: Any, function: Any, name: str | None, settings: dict[str, Any]) -> Any:
         """Add a function and return it; without one, return the decorator that does so."""
@@ -377,12 +395,6 @@ def _renamed(settings: dict[str, Any]) -> dict[str, Any]:
     if "strict_input_validation" in settings:
         settings["coerce"] = not settings.pop("strict_input_validation")
     return settings
-
-
-def _with_view(kind: str, settings: dict[str, Any]) -> dict[str, Any]:
-    if "app" not in settings:
-        return settings
-    return with_view(kind, settings)
 
 
 class OfficialMiddleware:

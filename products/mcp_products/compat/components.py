@@ -5,7 +5,7 @@ from __future__ import annotations
 import inspect
 import json
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from types import GenericAlias, UnionType
 from typing import Annotated, Any, ClassVar, Union, cast, get_args, get_origin, get_type_hints
 
@@ -14,7 +14,6 @@ from pydantic.json_schema import GenerateJsonSchema
 from pydantic_core import ValidationError
 
 from mcp_products.app.resources import ResourceSource
-from mcp_products.app.tools import Tool as RegisteredTool
 from mcp_runtime.errors import JSONRPCError, ToolError
 
 from .forms.errors import ResourceError
@@ -273,6 +272,7 @@ class Tool:
             return await self.run(arguments)
 
         keywords = {
+            "name": self.name,
             "title": self.title,
             "description": self.description,
             "annotations": self.annotations,
@@ -281,25 +281,6 @@ class Tool:
             "input_schema": self.parameters,
         }
         return call, {name: value for name, value in keywords.items() if value is not None}
-
-
-@dataclass(kw_only=True)
-class StandaloneToolObject(Tool):
-    """A function as a tool of FastMCP: what `@mcp.tool` makes of it."""
-
-    settings: dict[str, Any] = field(default_factory=dict[str, Any])
-    from_tool: ClassVar[Any] = RegisteredTool.from_tool
-
-    @classmethod
-    def from_function(cls, fn: Callable[..., Any], name: str | None = None, **settings: Any) -> StandaloneToolObject:  # type: ignore[override]
-        """Return the tool of a function; `settings` are those of `@mcp.tool`. Raises ValueError for a lambda without a
-        name."""
-        own = Tool.from_function(fn, name, description=settings.get("description"))
-        return cls(**vars(own), settings=settings)
-
-    def registered(self) -> tuple[Callable[..., Any], dict[str, Any]]:
-        """Return the function and the keywords of `FastMCP.add_tool`."""
-        return self.fn, self.settings
 
 
 @dataclass(kw_only=True)

@@ -7,7 +7,8 @@ import inspect
 import logging
 import re
 from base64 import b64decode
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Generator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
 from types import NoneType
 from typing import Any, ClassVar, Final, get_args, get_origin
@@ -108,7 +109,7 @@ class StandaloneTool(OfficialTool):
         super().__init__(function, name, *arguments)
         annotations = self._properties["annotations"]
         shown = annotations.get("title") if is_object(annotations) else getattr(annotations, "title", None)
-        self._properties["title"] = self._properties.get("title") or shown or _WORDS.sub(" ", self.name).title()
+        self._properties["title"] = self._properties.get("title") or shown or words_of(self.name)
         if not arguments[0].get("description"):
             self._properties["description"] = text_before_sections(docstring_of(function) or "") or None
         meta: Mapping[str, Any] = self._properties.get("_meta") or {}
@@ -135,6 +136,11 @@ class StandaloneTool(OfficialTool):
             if not any(is_model(item) and isinstance(getattr(item, "type", None), str) for item in value):
                 result.content = [self._t.TextContent(text=json_text(value, None))]  # One block of all items.
         return result
+
+
+def words_of(name: str) -> str:
+    """Return a name in words, as a title."""
+    return _WORDS.sub(" ", name).title()
 
 
 def text_before_sections(doc: str) -> str:
@@ -174,29 +180,24 @@ def reports_errors(function: Any, name: str | None, shows_exceptions: bool, word
         log.exception("the tool %r failed", name)
         return ToolError(words.hidden.format(name=name))
 
-    if inspect.iscoroutinefunction(function):
-
-        @functools.wraps(function)
-        async def call_async(*arguments: Any, **keywords: Any) -> Any:
-            try:
-                return _with_read_files(await function(*arguments, **keywords))
-            except JSONRPCError:
-                raise
-            except Exception as error:
-                raise failed(error) from error
-
-        return call_async
-
-    @functools.wraps(function)
-    def call(*arguments: Any, **keywords: Any) -> Any:
+    @contextmanager
+    def reported() -> Generator[None]:
         try:
-            return _with_read_files(function(*arguments, **keywords))
+            yield
         except JSONRPCError:
             raise
         except Exception as error:
             raise failed(error) from error
 
-    return call
+    async def call_async(*arguments: Any, **keywords: Any) -> Any:
+        with reported():
+            return _with_read_files(await function(*arguments, **keywords))
+
+    def call(*arguments: Any, **keywords: Any) -> Any:
+        with reported():
+            return _with_read_files(function(*arguments, **keywords))
+
+    return functools.wraps(function)(call_async if inspect.iscoroutinefunction(function) else call)
 
 
 def _with_read_files(value: Any) -> Any:
@@ -221,6 +222,36 @@ def contents_with_meta(registry: Any) -> Callable[..., Any]:
         return result
 
     return handle
+
+
+# ---- what a program adds to a server ---------------------------------------------------------------------------------
+
+MARK: Final = "__fastmcp__"  # Where a decorator of FastMCP without a server puts its keywords.
+_RENAMED: Final = {"run_in_thread": "thread"}
+_AS_HERE: Final = {"thread": True, "task": False, "enabled": True}  # Values that say what holds without them.
+
+
+def described(item: Any, name: Any, settings: Mapping[str, Any]) -> tuple[Any, Any, dict[str, Any]]:
+    """Return the name or the URI, the function and the keywords with which a component is added to a server.
+
+    Args:
+        item: A component, a function that a decorator has marked, or another function.
+        name: The name that is given besides; None without.
+        settings: The keywords that are given besides.
+    """
+    own: dict[str, Any] = {}
+    if hasattr(item, "registered"):
+        *uri, item, own = item.registered() if name is None else (name, *item.registered()[-2:])
+        name = uri[0] if uri else own.pop("name", None)
+    elif (mark := getattr(item, MARK, None)) is not None:
+        own = mark.given()
+        name = name or own.pop("name", None)
+    keywords: dict[str, Any] = {_RENAMED.get(key, key): value for key, value in {**own, **settings}.items()}
+    return (
+        name,
+        item,
+        {key: value for key, value in keywords.items() if value is None or _AS_HERE.get(key) is not value},
+    )
 
 
 # ---- what a server returns to its own program ------------------------------------------------------------------------

@@ -16,7 +16,7 @@ from mcp_generated.compat import (
     get_http_request,
     sdk_version,
 )
-from mcp_products.compat.components import StandaloneToolObject
+from mcp_products.compat.standalone.components import Tool
 from mcp_runtime.errors import LocalError
 
 
@@ -108,8 +108,8 @@ async def test_a_tool_that_a_program_makes_is_that_of_the_decorator() -> None:
         return 1.5 * count
 
     server = StandaloneFastMCP("shop")
-    server.add_tool(StandaloneToolObject.from_function(price, tags={"a"}))
-    server.add_tool(StandaloneToolObject.from_function(price, name="other", description="Other."))
+    server.add_tool(Tool.from_function(price, tags={"a"}))
+    server.add_tool(Tool.from_function(price, name="other", description="Other."))
     server.tool(price, name="same", tags={"a"})
     tools = await listed(server)
     titles = [tool.pop("title") for tool in tools.values()]

@@ -28,7 +28,7 @@ from .client_session import (
 )
 from .peer import OnProgress
 
-_ROUNDS: Final = 10
+ROUNDS: Final = 10
 _PAUSE: Final = 0.05  # Seconds before a request without new input is sent again.
 _LONGEST_PAUSE: Final = 0.25
 
@@ -92,7 +92,7 @@ class Client(Generic[ServerT]):
         mode: str = "auto",
         prior_discover: Any = None,
         elicitation_callback: Callback | None = None,
-        input_required_max_rounds: int = _ROUNDS,
+        input_required_max_rounds: int = ROUNDS,
         extensions: Sequence[Any] | None = None,
         cache: Any = None,
     ) -> None:

@@ -8,7 +8,7 @@ from contextlib import AbstractAsyncContextManager, AsyncExitStack
 from dataclasses import dataclass, field
 from os import fspath
 from pathlib import Path
-from typing import Any, Final, Generic, Literal, Self, TypedDict, Unpack
+from typing import TYPE_CHECKING, Any, Final, Generic, Literal, Self, TypedDict, Unpack
 from urllib.parse import urlsplit
 
 from pydantic_core import to_json
@@ -68,28 +68,23 @@ class StdioTransport(ClientTransport):
         return stdio_client(parameters, self.log_file)
 
 
+@dataclass
 class RemoteTransport(ClientTransport):
-    """A server at a URL."""
+    """A server at a URL. `auth` is a token or an authentication of the HTTP library."""
 
-    def __init__(
-        self,
-        url: Any,
-        headers: dict[str, str] | None = None,
-        auth: Any = None,
-        sse_read_timeout: Seconds = None,
-        httpx_client_factory: Any = None,
-        verify: Any = None,
-    ) -> None:
-        """Create the transport. `auth` is a token or an authentication of the HTTP library."""
-        self.url = str(url)
-        self.headers = headers or {}
-        self.auth = auth
-        self.sse_read_timeout = sse_read_timeout
-        self.httpx_client_factory = httpx_client_factory
-        self.verify = verify
+    url: Any
+    headers: dict[str, str] | None = None
+    auth: Any = None
+    sse_read_timeout: Seconds = None
+    httpx_client_factory: Any = None
+    verify: Any = None
+
+    def __post_init__(self) -> None:
+        self.url = str(self.url)
+        self.headers = self.headers or {}
 
     def _keywords(self) -> dict[str, Any]:
-        headers, auth = {**self.headers}, self.auth
+        headers, auth = dict(self.headers or {}), self.auth
         if isinstance(auth, str):
             headers["Authorization"] = f"Bearer {auth}"
             auth = None
@@ -230,6 +225,21 @@ class OfficialKeywords(Accepted, total=False):
     extensions: Sequence[Any] | None
 
 
+def _of_session(name: str, doc: str) -> Any:
+    """Return a property with an attribute of the session."""
+    return property(lambda self: getattr(self.session, name), doc=doc)
+
+
+def _page_of(method: str) -> Callable[..., Awaitable[Any]]:
+    """Return a method that returns one page of a list, as the protocol has it."""
+
+    async def page(self: Any, *, cursor: str | None = None, meta: Any = None, cache_mode: Any = None) -> Any:
+        """Return one page, which a cursor names."""
+        return await getattr(self.connected(), method)(cursor=cursor, meta=meta, cache_mode=cache_mode)
+
+    return page
+
+
 class Client(Generic[TransportT]):
     """A client of a server. It can be entered again, and by several tasks: the last one to leave disconnects."""
 
@@ -341,36 +351,19 @@ class Client(Generic[TransportT]):
     @property
     def session(self) -> Any:
         """The session. Raises RuntimeError outside of the context."""
+        return self.connected().session
+
+    def connected(self) -> Any:
+        """Return the client of 2.x that is connected. Raises RuntimeError outside of the context."""
         if self._client is None:
             raise RuntimeError("Client is not connected. Use the 'async with client:' context manager first.")
-        return self._client.session
+        return self._client
 
-    @property
-    def initialize_result(self) -> Any:
-        """The result of the handshake; None without one."""
-        return self.session.initialize_result
-
-    @property
-    def protocol_version(self) -> str | None:
-        """The id of the negotiated protocol version."""
-        version: str | None = self.session.protocol_version
-        return version
-
-    @property
-    def server_info(self) -> Any:
-        """The `Implementation` that describes the server."""
-        return self.session.server_info
-
-    @property
-    def server_capabilities(self) -> Any:
-        """The capabilities of the server."""
-        return self.session.server_capabilities
-
-    @property
-    def instructions(self) -> str | None:
-        """Instructions of the server for the model."""
-        text: str | None = self.session.instructions
-        return text
+    initialize_result = _of_session("initialize_result", "The result of the handshake; None without one.")
+    protocol_version = _of_session("protocol_version", "The id of the negotiated protocol version.")
+    server_info = _of_session("server_info", "The `Implementation` that describes the server.")
+    server_capabilities = _of_session("server_capabilities", "The capabilities of the server.")
+    instructions = _of_session("instructions", "Instructions of the server for the model.")
 
     async def ping(self) -> bool:
         """Ask whether the server responds, in a protocol version with a ping."""
@@ -389,7 +382,7 @@ class Client(Generic[TransportT]):
             return []
         followed, found, cursor = FollowedPages(method), list[Any](), None
         while True:
-            page = await getattr(self._client, method)(cursor=cursor)
+            page = await getattr(self.connected(), method)(cursor=cursor)
             found += getattr(page, items)
             if (cursor := followed.add(len(getattr(page, items)), page.next_cursor)) is None:
                 return found
@@ -410,9 +403,16 @@ class Client(Generic[TransportT]):
         """Return all prompts."""
         return await self._all("list_prompts", "prompts", "prompts")
 
-    async def list_tools_mcp(self, *, cursor: str | None = None) -> Any:
-        """Return one page of the tools."""
-        return await self._client.list_tools(cursor=cursor)
+    if TYPE_CHECKING:
+
+        async def list_tools_mcp(self, *, cursor: str | None = None, meta: Any = None, cache_mode: Any = None) -> Any:
+            """Return one page of the tools, which a cursor names."""
+
+        list_resources_mcp = list_resource_templates_mcp = list_prompts_mcp = list_tools_mcp
+    else:
+        list_tools_mcp, list_resources_mcp = _page_of("list_tools"), _page_of("list_resources")
+        list_resource_templates_mcp = _page_of("list_resource_templates")
+        list_prompts_mcp = _page_of("list_prompts")
 
     # ---- requests ---------------------------------------------------------------------------------------------------
 
@@ -426,7 +426,7 @@ class Client(Generic[TransportT]):
     ) -> Any:
         """Call a tool, and return the result of the protocol."""
         report = progress_handler or self._progress_handler
-        return await self._client.call_tool(name, arguments or {}, seconds(timeout), report, meta=meta)
+        return await self.connected().call_tool(name, arguments or {}, seconds(timeout), report, meta=meta)
 
     async def call_tool(
         self,
@@ -459,25 +459,29 @@ class Client(Generic[TransportT]):
 
     async def read_resource_mcp(self, uri: Any, meta: Any = None) -> Any:
         """Read a resource, and return the result of the protocol."""
-        return await self._client.read_resource(str(uri), meta=meta)
+        return await self.connected().read_resource(str(uri), meta=meta)
 
     async def read_resource(self, uri: Any, *, meta: Any = None) -> list[Any]:
         """Read a resource, and return its contents."""
         contents: list[Any] = (await self.read_resource_mcp(uri, meta)).contents
         return contents
 
-    async def get_prompt(self, name: str, arguments: dict[str, Any] | None = None, *, meta: Any = None) -> Any:
+    async def get_prompt_mcp(self, name: str, arguments: dict[str, Any] | None = None, meta: Any = None) -> Any:
         """Get a prompt; arguments that are no texts are written as JSON."""
         texts = {
             key: item if isinstance(item, str) else to_json(item).decode() for key, item in (arguments or {}).items()
         }
-        return await self._client.get_prompt(name, texts or None, meta=meta)
+        return await self.connected().get_prompt(name, texts or None, meta=meta)
+
+    async def get_prompt(self, name: str, arguments: dict[str, Any] | None = None, *, meta: Any = None) -> Any:
+        """Get a prompt, as `get_prompt_mcp` does."""
+        return await self.get_prompt_mcp(name, arguments, meta)
 
     async def complete(
         self, ref: Any, argument: dict[str, str], context_arguments: dict[str, Any] | None = None
     ) -> Any:
         """Return completions of an argument."""
-        return (await self._client.complete(ref, argument, context_arguments)).completion
+        return (await self.connected().complete(ref, argument, context_arguments)).completion
 
 
 FastMCPClient = Client

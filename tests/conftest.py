@@ -16,7 +16,7 @@ from typing import Any
 import pytest
 from support.installation.certificates import share_certificates
 from support.installation.extras import SkippedModule, missing_extra
-from support.matrices import DEFAULT, EXHAUSTIVE, LONG, RUNS, arguments_of, edges, first_runs
+from support.matrices import DEFAULT, EXHAUSTIVE, LONG, RUNS, arguments_of, edges, first_runs, is_for_later
 from support.processes import end_shared
 from support.systems import PATIENCE, reason_to_skip
 
@@ -59,10 +59,12 @@ def pytest_xdist_auto_num_workers() -> int:
 
 
 def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:
-    """Leave out modules without a long test with `-m long`: to collect them takes half of the time."""
-    if config.option.markexpr != "long" or not collection_path.match("test_*.py"):
+    """Import no module without a test of the default or of the long run: to collect them takes a part of the time."""
+    run = RUNS.get(config.option.markexpr)
+    if run is None or not collection_path.match("test_*.py"):
         return None
-    return None if has_long_tests(collection_path) else True
+    has_none = is_for_later(collection_path) if run == DEFAULT else not has_long_tests(collection_path)
+    return has_none or None
 
 
 @cache

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Collection, Iterable, Mapping, Sequence
+from pathlib import Path
 from typing import Any, Final
 
 import pytest
@@ -10,6 +12,20 @@ import pytest
 DEFAULT, LONG, EXHAUSTIVE = range(3)  # Which run is the first to have a case.
 # What the runs are asked for by, and the last cases that they have; any other expression selects among all cases.
 RUNS: Final = {"not long and not exhaustive and not campaign and not check": DEFAULT, "long": LONG}
+_LATER: Final = r"pytest\.mark\.(?:long|exhaustive|campaign)\b"
+_ALL_LATER: Final = re.compile(rf"^pytestmark = .*{_LATER}", re.MULTILINE)
+_TEST: Final = re.compile(r"^ *(?:async )?def test_", re.MULTILINE)
+_LATER_TEST: Final = re.compile(rf"^ *@{_LATER}\n(?: *@.*\n)* *(?:async )?def test_", re.MULTILINE)
+
+
+def is_for_later(module: Path) -> bool:
+    """Return True for a module whose tests are all marked for other runs than the default one, or read the whole
+    repository. It is not imported to know."""
+    if module.parent.name == "house" and module.name != "test_docs.py":
+        return True
+    text = module.read_text(encoding="utf-8")
+    tests = len(_TEST.findall(text))
+    return tests > 0 and (_ALL_LATER.search(text) is not None or tests == len(_LATER_TEST.findall(text)))
 
 
 def long_after(count: int, cases: Iterable[Any]) -> list[Any]:

@@ -89,4 +89,4 @@ def test_a_program_uses_them(tmp_path: Path) -> None:
     )
     assert done.returncode == 0, done.stderr
     assert "refused Cannot specify a name" in done.stdout
-    assert "fastmcp.settings: log_level have no effect here" in done.stderr
+    assert "fastmcp.settings.log_level has no effect here" in done.stderr

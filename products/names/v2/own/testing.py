@@ -18,16 +18,27 @@ from mcp_runtime._lazy import load
 
 _log: Final = logging.getLogger("mcp_runtime.compat.fastmcp")
 
-settings: Final = SimpleNamespace(home=None, client_disconnect_timeout=None, log_level="INFO", stateless_http=False)
-"""The settings of FastMCP by their names, for programs that read or set them. None has an effect here."""
+
+class Settings(SimpleNamespace):
+    """The settings of FastMCP by their names, for programs that read or set them."""
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        """Keep a value, and log that it has no effect. Raises AttributeError for another name."""
+        if not hasattr(self, name):
+            raise AttributeError(f"fastmcp.settings has no {name!r}: {', '.join(vars(self))} are there")
+        _log.warning("fastmcp.settings.%s has no effect here: pass it to FastMCP(), run() or Client()", name)
+        super().__setattr__(name, value)
+
+
+settings: Final = Settings(home=None, client_disconnect_timeout=None, log_level="INFO", stateless_http=False)
 
 
 @contextmanager
 def temporary_settings(**values: Any) -> Generator[None]:
-    """Change `settings` for a while; the log says that they have no effect. Raises AttributeError for another name."""
+    """Change `settings` for a while. Raises AttributeError for another name."""
     before = {name: getattr(settings, name) for name in values}
-    _log.warning("fastmcp.settings: %s have no effect here", ", ".join(values))
-    vars(settings).update(values)
+    for name, value in values.items():
+        setattr(settings, name, value)
     try:
         yield
     finally:

@@ -162,7 +162,8 @@ def _places(row: Mapping[str, Any]) -> Iterator[tuple[str, Place | None]]:
         module = TYPES if str(source).startswith(f"{TYPES}_v") else str(source)
         for item in names.split():
             here, _, there = item.partition("=")
-            yield here, Place(module, there or here)
+            is_own = module.partition(".")[0] in PACKAGES  # Only the wheel of these names has it.
+            yield here, None if is_own else Place(module, there or here)
     for name in row.get("absent", "").split():
         yield name, None
 

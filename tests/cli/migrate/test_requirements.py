@@ -90,7 +90,7 @@ def test_a_package_that_came_with_the_sdk_is_asked_for(tmp_path: Path) -> None:
 
 def test_the_sdk_stays_while_something_imports_it(tmp_path: Path) -> None:
     text = '[project]\nname = "x"\ndependencies = ["mcp>=1"]\n'
-    after, reasons = migrated(tmp_path, "pyproject.toml", text, SERVER + "from mcp.client.auth import PKCEParameters\n")
+    after, reasons = migrated(tmp_path, "pyproject.toml", text, SERVER + "from mcp.shared.session import BaseSession\n")
     assert tomllib.loads(after)["project"]["dependencies"] == [OURS, "mcp>=1"]
     assert ["still imported" in reason for reason in reasons] == [True]
 

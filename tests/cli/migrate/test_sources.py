@@ -116,7 +116,7 @@ STRINGS: Final = {
     "patch('mcp.client.stdio.stdio_client.x')": "patch('mcp_generated.compat.stdio_client.x')",
     'setattr("mcp.server.fastmcp.FastMCP.run", 1)': 'setattr("mcp_generated.compat.FastMCP.run", 1)',
     'importlib.import_module("mcp.types")': 'importlib.import_module("mcp_generated.compat.types")',
-    'patch("mcp.client.auth.PKCEParameters")': "has no counterpart",
+    'patch("mcp.client.auth.OAuthContext")': "has no counterpart",
     'filterwarnings("error::mcp.shared.exceptions.MCPDeprecationWarning")': (
         'filterwarnings("error::mcp_generated.compat.MCPDeprecationWarning")'
     ),
@@ -216,7 +216,7 @@ def test_tools_of_a_release_before_structured_content_have_none(
 
 
 MARKED: Final = {
-    "a name without a counterpart": ("from mcp.client.auth import PKCEParameters\n", "has no counterpart"),
+    "a name without a counterpart": ("from mcp.client.auth import OAuthContext\n", "has no counterpart"),
     "a private attribute by its name": (
         "import mcp\ndef f(ctx):\n    return getattr(ctx, '_request_state', None)\n",
         "which is not there",

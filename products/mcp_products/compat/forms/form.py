@@ -10,15 +10,19 @@ from collections.abc import Mapping
 from datetime import timedelta
 from functools import cached_property
 from importlib import import_module
+from importlib.util import find_spec
 from types import ModuleType
 from typing import Any, Final, Literal, cast, get_args
 
 from pydantic import BaseModel, TypeAdapter
 
 from mcp_products.app.signatures.generated_types import register_form
-from mcp_runtime.errors import LocalError
+from mcp_runtime.errors import LocalError, NotInstalledError
 from mcp_runtime.protocol.models import is_list
 from mcp_runtime.protocol.revision import Revision, Stateless
+
+if find_spec("anyio") is None:  # All of `mcp_generated.compat` needs it, and imports this module first.
+    raise NotInstalledError("mcp_generated.compat needs anyio: pip install 'mcp-generated[compat]'")
 
 FormName = Literal["v1", "v2"]
 Seconds = float | timedelta | None

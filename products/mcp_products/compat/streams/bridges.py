@@ -12,10 +12,12 @@ from importlib.util import find_spec
 from types import ModuleType
 from typing import Any, Final
 
+import anyio
+from anyio.abc import TaskGroup
 from pydantic import ValidationError
 from pydantic_core import to_json
 
-from mcp_runtime.errors import ConnectionClosedError, HTTPStatusError, MCPError, NotInstalledError, RemoteJSONRPCError
+from mcp_runtime.errors import ConnectionClosedError, HTTPStatusError, MCPError, RemoteJSONRPCError
 from mcp_runtime.protocol import jsonrpc
 from mcp_runtime.protocol.connection import Connection
 from mcp_runtime.protocol.jsonrpc import (
@@ -34,12 +36,6 @@ from mcp_runtime.protocol.jsonrpc import (
 from mcp_runtime.protocol.models import is_object
 from mcp_runtime.protocol.revision import NAMED_VERSION
 from mcp_runtime.session.interfaces import Transport
-
-try:  # All of `mcp_generated.compat` needs it, and this is the first module that does.
-    import anyio
-    from anyio.abc import TaskGroup
-except ModuleNotFoundError:
-    raise NotInstalledError("mcp_generated.compat needs anyio: pip install 'mcp-generated[compat]'") from None
 
 from ..forms.form import FORM, written
 from .message import MessageStream, ReadStream, SessionMessage, WriteStream

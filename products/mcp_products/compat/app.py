@@ -18,7 +18,7 @@ from mcp_products.app.tools import Tool as RegisteredTool
 from mcp_runtime._lazy import LazyModule
 from mcp_runtime.errors import LocalError
 
-from .auth import protected_resource
+from .auth import ProviderTokenVerifier, protected_resource
 from .context import OfficialRequestContext, with_user
 from .event_buses import BridgedSubscriptions
 from .fastmcp import FastMCPKeywords, with_host_protection, with_view
@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from mcp_runtime.bindings.arguments import StdioServerSettings
     from mcp_runtime.session.interfaces import RevisionChoice
 
-    from .auth import AuthSettings, OfficialTokenVerifier
+    from .auth import AuthSettings, OAuthAuthorizationServerProvider, OfficialTokenVerifier
     from .http import TransportSecuritySettings
 
 
@@ -79,6 +79,7 @@ class Protection:
         auth: AuthSettings | None,
         verifier: OfficialTokenVerifier | None,
         security: TransportSecuritySettings | None,
+        provider: OAuthAuthorizationServerProvider[Any, Any, Any] | None = None,
     ) -> None:
         """Create the protection.
 
@@ -86,18 +87,25 @@ class Protection:
             auth: The settings of the protected resource; None without authentication.
             verifier: Verifies access tokens; None without authentication.
             security: The Host and Origin headers to accept; None for the default.
+            provider: The authorization server that is served beside; None without one.
         """
         self.auth = auth
         self.verifier = verifier
         self.security = security
+        self._provider = provider
 
     @classmethod
     def from_settings(cls, name: str, settings: dict[str, Any]) -> Self:
         """Remove the keywords of the protection from those of a constructor.
 
-        Raises LocalError for `auth` without a verifier, and for a verifier without `auth`.
+        Raises LocalError for `auth` without a verifier or a provider, for one of these without `auth`, and for both.
         """
         auth, verifier = settings.pop("auth", None), settings.pop("token_verifier", None)
+        provider = settings.pop("auth_server_provider", None)
+        if provider is not None and verifier is not None:
+            raise LocalError(f"{name}: auth_server_provider verifies its tokens itself: leave token_verifier out")
+        if provider is not None:
+            verifier = ProviderTokenVerifier(provider)
         if hasattr(auth, "verify_token"):
             raise LocalError(
                 f"{name}: auth={type(auth).__name__}(…) verifies tokens only; write token_verifier=… for it, and"
@@ -106,7 +114,7 @@ class Protection:
         if (auth is None) != (verifier is None):
             missing = "token_verifier" if verifier is None else "auth"
             raise LocalError(f"{name}: {missing} is missing; pass both auth=AuthSettings(…) and token_verifier=…")
-        return cls(auth, verifier, settings.pop("transport_security", None))
+        return cls(auth, verifier, settings.pop("transport_security", None), provider)
 
     @property
     def middleware(self) -> Callable[..., Any]:
@@ -119,6 +127,20 @@ class Protection:
         if self.auth is not None and self.verifier is not None:
             keywords["auth"] = self._resource(settings)
         return keywords
+
+    def routes(self) -> list[Any]:
+        """Return the routes of the authorization server; none without a provider. Needs the extra `http` for them."""
+        if self._provider is None or self.auth is None:
+            return []
+        made: list[Any] = auth_routes.create_auth_routes(
+            self._provider,
+            self.auth.issuer_url,
+            self.auth.service_documentation_url,
+            self.auth.client_registration_options,
+            self.auth.revocation_options,
+            self.auth.identity_assertion_enabled,
+        )
+        return made
 
     def _resource(self, settings: ServerSettings) -> ResourceServer:
         assert self.auth is not None and self.verifier is not None, "checked by the constructor"
@@ -153,6 +175,7 @@ else:
 FunctionT = TypeVar("FunctionT", bound=Callable[..., Any])
 
 _LISTS: Final = ("tools", "resources", "prompts")
+auth_routes: Any = LazyModule("mcp_products.compat.auth_server.routes")  # It needs the extra `http`.
 standalone: Any = LazyModule("mcp_products.compat.standalone.components")  # Its types are those of the process.
 
 
@@ -215,6 +238,8 @@ class OfficialAppMixin(FastMCPKeywords, OfficialMethods):
         self._protection = protection
         if protection.verifier is not None:
             self.middleware(protection.middleware)
+        for route in protection.routes():
+            own.custom_route(route.path, [*route.methods], include_in_schema=False)(route.app)
         for tool in tools:
             self.add_tool(tool)
         for function in middleware:

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Annotated, Any, Final, Generic, Literal, Protocol
+from typing import TYPE_CHECKING, Annotated, Any, Final, Generic, Literal, Protocol, Self
 from urllib.parse import parse_qsl, urlencode, urlsplit, urlunsplit
 
-from pydantic import AnyHttpUrl, AnyUrl, BaseModel, BeforeValidator, ConfigDict, Field, model_validator
+from pydantic import AnyHttpUrl, AnyUrl, BaseModel, BeforeValidator, ConfigDict, Field, ValidationError, model_validator
 from typing_extensions import TypeVar
 
 from mcp_runtime.aio import clock as clocks
@@ -49,6 +49,12 @@ class AuthSettings(BaseModel):
     identity_assertion_enabled: bool = False
     resource_server_url: AnyHttpUrl | None = None
     validate_token_resource: bool | None = None
+
+    @model_validator(mode="after")
+    def _names_what_it_checks(self) -> Self:
+        if self.validate_token_resource and self.resource_server_url is None:
+            raise ValueError("validate_token_resource requires resource_server_url")
+        return self
 
 
 class OfficialAccessToken(BaseModel):
@@ -117,6 +123,22 @@ class OfficialOAuthToken(BaseModel):
     refresh_token: str | None = None
 
 
+class InvalidScopeError(Exception):
+    """A client has requested a scope that it was not registered with."""
+
+    def __init__(self, message: str) -> None:
+        super().__init__(message)
+        self.message = message
+
+
+class InvalidRedirectUriError(Exception):
+    """A client has named a redirect URI that it was not registered with."""
+
+    def __init__(self, message: str) -> None:
+        super().__init__(message)
+        self.message = message
+
+
 class OAuthClientMetadata(BaseModel):
     """The metadata of a client (https://www.rfc-editor.org/rfc/rfc7591#section-2)."""
 
@@ -144,6 +166,30 @@ class OAuthClientMetadata(BaseModel):
         if not is_object(data):
             return data  # Servers write null or an empty text for what they do not know.
         return {name: value for name, value in data.items() if value not in (None, "") or name == "redirect_uris"}
+
+    def validate_scope(self, requested_scope: str | None) -> list[str] | None:
+        """Return the scopes of a request; None for none. Raises InvalidScopeError for one that is not registered."""
+        if requested_scope is None:
+            return None
+        scopes, registered = requested_scope.split(" "), (self.scope or "").split(" ")
+        for scope in scopes:
+            if scope not in registered:
+                raise InvalidScopeError(f"Client was not registered with scope {scope}")
+        return scopes
+
+    def validate_redirect_uri(self, redirect_uri: AnyUrl | None) -> AnyUrl:
+        """Return the redirect URI of a request; for None the only one that is registered.
+
+        Raises InvalidRedirectUriError for one that is not registered, and for None if there are several.
+        """
+        registered = self.redirect_uris or []
+        if redirect_uri is not None:
+            if redirect_uri not in registered:
+                raise InvalidRedirectUriError(f"Redirect URI '{redirect_uri}' not registered for client")
+            return redirect_uri
+        if len(registered) != 1:
+            raise InvalidRedirectUriError("redirect_uri must be specified when client has multiple registered URIs")
+        return registered[0]
 
 
 class OAuthClientInformationFull(OAuthClientMetadata):
@@ -231,8 +277,8 @@ class TokenError(Exception):
 class OAuthAuthorizationServerProvider(Generic[CodeT, RefreshT, AccessT]):
     """The storage and the rules of an authorization server.
 
-    Its `load_access_token` verifies tokens, by `ProviderTokenVerifier`. The endpoints are those of
-    `mcp_generated.auth.AuthorizationServer`, which stores clients and tokens itself.
+    `FastMCP(…, auth_server_provider=…, auth=AuthSettings(…))` serves its endpoints beside the MCP endpoint, and accepts
+    its tokens. `mcp_generated.auth.AuthorizationServer` stores clients and tokens itself.
     """
 
     async def get_client(self, client_id: str) -> OAuthClientInformationFull | None:
@@ -361,6 +407,34 @@ class OfficialTokenVerifier(Protocol):
         ...
 
 
+def is_accepted(access_token: OfficialAccessToken, resource: str | None) -> bool:
+    """Return True for a token that has not expired and is for a resource: the same URL, but for a slash at its end.
+
+    None for `resource`: the verifier has checked it.
+    """
+    if access_token.expires_at and access_token.expires_at < clocks.wall():
+        return False
+    if resource is None:
+        return True
+    try:
+        found = AnyHttpUrl(access_token.resource or "")
+    except ValidationError:
+        return False
+    return str(found).removesuffix("/") == str(AnyHttpUrl(resource)).removesuffix("/")
+
+
+class OfficialUser:
+    """`AuthenticatedUser` of the official SDK: the user of a request, as Starlette has users."""
+
+    is_authenticated = True
+
+    def __init__(self, auth_info: OfficialAccessToken) -> None:
+        """Create the user of an access token."""
+        self.access_token = auth_info
+        self.scopes = auth_info.scopes
+        self.username = self.display_name = self.identity = auth_info.client_id
+
+
 class TokenClaims(dict[str, Any]):
     """The claims of a token, with the token as the verifier returned it."""
 
@@ -387,11 +461,7 @@ class TokenVerifierAdapter:
     async def verify(self, token: str) -> AuthenticatedUser | None:
         """Return the user of a token; None if it is not valid, has expired, or is for another resource."""
         access_token = await self._verifier.verify_token(token)
-        if access_token is None:
-            return None
-        if access_token.expires_at is not None and access_token.expires_at < clocks.wall():
-            return None
-        if self._resource is not None and access_token.resource != self._resource:
+        if access_token is None or not is_accepted(access_token, self._resource):
             return None
         return AuthenticatedUser(
             access_token.subject,

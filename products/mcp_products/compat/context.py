@@ -12,9 +12,8 @@ from mcp_products.app.context.request_views import ServerSession
 from mcp_products.app.context.state_attribute import FirstT, RequestT, StateT
 from mcp_runtime.errors import LocalError
 from mcp_runtime.server.context import ServerContext
-from mcp_runtime.session.interfaces import AuthenticatedUser
 
-from .auth import OfficialAccessToken, access_token_of
+from .auth import OfficialAccessToken, OfficialUser, access_token_of
 from .forms.errors import received_errors
 from .forms.form import official
 
@@ -89,22 +88,26 @@ class OfficialContextMixin:
 
 # `get_access_token` of the official SDK: the token of the request that the running function serves.
 
-_USER: Final[ContextVar[AuthenticatedUser | None]] = ContextVar("mcp_user", default=None)
+auth_context_var: Final[ContextVar[OfficialUser | None]] = ContextVar("auth_context", default=None)
+"""The user of the request; tests of programs set it."""
 
 
 async def with_user(name: str, ctx: Any, params: Any, call_next: Any) -> Any:
     """Serve a request whose user `get_access_token` returns: a middleware of an app."""
-    token = _USER.set(ctx.user)
+    access_token = access_token_of(ctx.user)
+    token = auth_context_var.set(None if access_token is None else OfficialUser(access_token))
     try:
         return await call_next(ctx, params)
     finally:
-        _USER.reset(token)
+        auth_context_var.reset(token)
 
 
 def get_access_token() -> OfficialAccessToken | None:
     """Return the access token of the request that the running function serves; None without one."""
-    ctx = CURRENT.get(None)
-    return access_token_of(_USER.get() if ctx is None else ctx.user)
+    ctx, user = CURRENT.get(None), auth_context_var.get()
+    if ctx is not None:
+        return access_token_of(ctx.user)
+    return None if user is None else user.access_token
 
 
 class NoRequestError(LocalError, RuntimeError):

@@ -31,7 +31,7 @@ from mcp_runtime.stores import Store
 from mcp_runtime.transports.http_server.app import HTTPLimits, Owner
 from mcp_runtime.transports.http_server.events import EventStore
 
-from .auth import AuthSettings, OfficialTokenVerifier
+from .auth import AuthSettings, OAuthAuthorizationServerProvider, OfficialTokenVerifier
 from .event_buses import EventBus
 from .fastmcp import AppConfig
 from .http import StreamEventStore, TransportSecuritySettings
@@ -82,6 +82,7 @@ class OfficialServerKeywords(SharedHTTPKeywords, CommonKeywords, total=False):
     warn_on_duplicate_prompts: bool
     auth: AuthSettings | None
     token_verifier: OfficialTokenVerifier | None
+    auth_server_provider: OAuthAuthorizationServerProvider[Any, Any, Any] | None
     request_state_security: RequestStateSecurity | None
     subscriptions: EventBus | Literal[False] | None
 

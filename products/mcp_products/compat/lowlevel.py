@@ -448,6 +448,7 @@ class LowLevelServer(HandlerDecorators, Generic[StateT, RequestDataT]):
         host: str = "127.0.0.1",
         auth: Any = None,
         token_verifier: Any = None,
+        auth_server_provider: Any = None,
         custom_starlette_routes: Sequence[Any] = (),
         **settings: Unpack[LowLevelHTTPKeywords],
     ) -> HTTPApplication:
@@ -456,7 +457,8 @@ class LowLevelServer(HandlerDecorators, Generic[StateT, RequestDataT]):
         Args:
             host: Accepted: the address is that of the program that runs the application.
             auth: The settings of the protected resource, `AuthSettings`; by default there is no authentication.
-            token_verifier: Verifies access tokens; it is needed with `auth`.
+            token_verifier: Verifies access tokens; it, or a provider, is needed with `auth`.
+            auth_server_provider: The authorization server to serve beside, whose tokens are accepted.
             custom_starlette_routes: Routes to serve besides.
             settings: `streamable_http_path`, `json_response`, `stateless_http`, `event_store`, `retry_interval`,
                 `transport_security`, `debug` and the limits of the official SDK, and the keywords of `asgi`.
@@ -466,7 +468,8 @@ class LowLevelServer(HandlerDecorators, Generic[StateT, RequestDataT]):
         keywords = translated(dict(settings))
         served = ServerSettings(**take_settings(keywords))
         protection = compat_app.Protection.from_settings(
-            "streamable_http_app", {"auth": auth, "token_verifier": token_verifier}
+            "streamable_http_app",
+            {"auth": auth, "token_verifier": token_verifier, "auth_server_provider": auth_server_provider},
         )
         merged: dict[str, Any] = {
             "path": served.path,
@@ -474,7 +477,8 @@ class LowLevelServer(HandlerDecorators, Generic[StateT, RequestDataT]):
             **served.asgi_settings(),
             **keywords,
         }
-        made = http_application.HTTPApplication(self.asgi(**merged), custom_starlette_routes, (), served.debug)
+        routes = [*protection.routes(), *custom_starlette_routes]
+        made = http_application.HTTPApplication(self.asgi(**merged), routes, (), served.debug)
         self.session_manager = made.sessions
         return made
 

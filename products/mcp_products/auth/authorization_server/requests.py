@@ -230,7 +230,10 @@ def check_client_authentication(client: OAuthClient | None, authentication: Clie
 def verify_pkce(code_challenge: str, code_verifier: str) -> bool:
     """Return True if a PKCE code verifier matches an S256 challenge
     (https://www.rfc-editor.org/rfc/rfc7636#section-4.6)."""
-    if not _VERIFIER.fullmatch(code_verifier):
-        return False
+    return bool(_VERIFIER.fullmatch(code_verifier)) and matches_challenge(code_challenge, code_verifier)
+
+
+def matches_challenge(code_challenge: str, code_verifier: str) -> bool:
+    """Return True if the S256 challenge is that of a code verifier of any length."""
     computed = urlsafe_b64encode(sha256(code_verifier.encode()).digest()).rstrip(b"=").decode()
     return hmac.compare_digest(computed, code_challenge)

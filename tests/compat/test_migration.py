@@ -245,8 +245,8 @@ async def test_a_server_converts_arguments_and_that_of_1_x_shows_the_text_of_exc
 
 
 def test_a_keyword_without_a_counterpart_is_refused() -> None:
-    with pytest.raises(TypeError, match="no keyword argument 'auth_server_provider'; serve an AuthorizationServer"):
-        FastMCP("demo", auth_server_provider=object())
+    with pytest.raises(TypeError, match="no keyword argument 'resource_security'; paths are always checked"):
+        FastMCP("demo", resource_security=object())
 
 
 @pytest.mark.parametrize("name", ["_resource_manager", "_prompt_manager", "_tool_manager"])

@@ -19,6 +19,7 @@ LINT = "products/mcp_products/lint"
 CARDS = "products/mcp_products/cards"
 MIGRATE = "codegen/mcp_codegen/migrate"
 # FastMCP's components took 500 of compat; its helpers of tests took three files and 146 lines of products, in names.
+# The authorization server that a program of the official SDK embeds took six files and 600 lines of compat.
 COMPAT = "products/mcp_products/compat"
 CODE_MODE = "products/mcp_products/code_mode"
 TENANTS = "products/mcp_products/tenants"
@@ -37,7 +38,7 @@ MAX_FILES = {
     "products": 283,
     LINT: 20,
     CARDS: 4,
-    COMPAT: 52,
+    COMPAT: 58,
     "codegen": 104,
     MIGRATE: 6,
     PROVIDERS: 3,
@@ -52,7 +53,7 @@ MAX_CODE_LINES = {
     "products": 37_796,
     LINT: 2_550,
     CARDS: 300,
-    COMPAT: 6_472,
+    COMPAT: 7_060,
     "codegen": 17_830,
     MIGRATE: 1_680,
     PROVIDERS: 230,

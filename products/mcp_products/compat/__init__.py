@@ -19,6 +19,8 @@ if TYPE_CHECKING:
     from .auth import AuthSettings as AuthSettings
     from .auth import ClientRegistrationOptions as ClientRegistrationOptions
     from .auth import IdentityAssertionParams as IdentityAssertionParams
+    from .auth import InvalidRedirectUriError as InvalidRedirectUriError
+    from .auth import InvalidScopeError as InvalidScopeError
     from .auth import OAuthAuthorizationServerProvider as OAuthAuthorizationServerProvider
     from .auth import OAuthClientInformationFull as OAuthClientInformationFull
     from .auth import OAuthClientMetadata as OAuthClientMetadata
@@ -43,7 +45,24 @@ if TYPE_CHECKING:
     from .auth_clients import OAuthTokenError as OAuthTokenError
     from .auth_clients import OfficialOAuthClientProvider as OfficialOAuthClientProvider
     from .auth_clients import OfficialTokenStorage as OfficialTokenStorage
+    from .auth_server.clients import AuthenticationError as AuthenticationError
+    from .auth_server.clients import ClientAuthenticator as ClientAuthenticator
+    from .auth_server.handlers import AuthorizationHandler as AuthorizationHandler
+    from .auth_server.handlers import MetadataHandler as MetadataHandler
+    from .auth_server.handlers import RegistrationHandler as RegistrationHandler
+    from .auth_server.handlers import RevocationHandler as RevocationHandler
+    from .auth_server.handlers import TokenHandler as TokenHandler
+    from .auth_server.middleware import AuthContextMiddleware as AuthContextMiddleware
+    from .auth_server.middleware import BearerAuthBackend as BearerAuthBackend
+    from .auth_server.middleware import RequireAuthMiddleware as RequireAuthMiddleware
+    from .auth_server.routes import build_metadata as build_metadata
+    from .auth_server.routes import build_resource_metadata_url as build_resource_metadata_url
+    from .auth_server.routes import cors_middleware as cors_middleware
+    from .auth_server.routes import create_auth_routes as create_auth_routes
+    from .auth_server.routes import create_protected_resource_routes as create_protected_resource_routes
+    from .auth_server.routes import validate_issuer_url as validate_issuer_url
     from .context import OfficialRequestContext as OfficialRequestContext
+    from .context import auth_context_var as auth_context_var
     from .context import get_access_token as get_access_token
     from .context import get_context as get_context
     from .context import get_http_request as get_http_request
@@ -103,13 +122,20 @@ if TYPE_CHECKING:
 _NAMES = {
     "app": "OfficialMiddleware RoleMessage",
     "auth": """AuthSettings AuthorizationCodeResult AuthorizationParams AuthorizeError ClientRegistrationOptions
-IdentityAssertionParams JWT_BEARER_GRANT_TYPE OAuthAuthorizationServerProvider OAuthClientInformationFull
-OAuthClientMetadata OAuthMetadata OfficialAccessToken OfficialOAuthToken OfficialTokenVerifier ProviderTokenVerifier
-RegistrationError RevocationOptions StaticTokenVerifier StoredAuthorizationCode StoredRefreshToken TokenError
-check_resource_allowed construct_redirect_uri resource_url_from_server_url""",
+IdentityAssertionParams InvalidRedirectUriError InvalidScopeError JWT_BEARER_GRANT_TYPE OAuthAuthorizationServerProvider
+OAuthClientInformationFull OAuthClientMetadata OAuthMetadata OfficialAccessToken OfficialOAuthToken
+OfficialTokenVerifier ProviderTokenVerifier RegistrationError RevocationOptions StaticTokenVerifier
+StoredAuthorizationCode StoredRefreshToken TokenError check_resource_allowed construct_redirect_uri
+resource_url_from_server_url""",
     "auth_clients": """ClientCredentialsOAuthProvider IdentityAssertionOAuthProvider OAuthFlowError
 OAuthRegistrationError OAuthTokenError OfficialOAuthClientProvider OfficialTokenStorage""",
-    "context": "OfficialRequestContext get_access_token get_context get_http_request",
+    "auth_server.clients": "AuthenticationError ClientAuthenticator",
+    "auth_server.handlers": """AuthorizationHandler MetadataHandler RegistrationHandler RevocationHandler
+TokenHandler""",
+    "auth_server.middleware": "AuthContextMiddleware BearerAuthBackend RequireAuthMiddleware",
+    "auth_server.routes": """build_metadata build_resource_metadata_url cors_middleware
+create_auth_routes create_protected_resource_routes validate_issuer_url""",
+    "context": "OfficialRequestContext auth_context_var get_access_token get_context get_http_request",
     "event_buses": """EventBus InMemorySubscriptionBus PromptsListChanged ResourceUpdated ResourcesListChanged
 ToolsListChanged""",
     "fastmcp": """AppConfig ClaudeSkillsProvider FastMCPProvider LocalProvider ResourceCSP ResourcePermissions

@@ -184,7 +184,7 @@ class OAuthClientMetadata(BaseModel):
         """
         registered = self.redirect_uris or []
         if redirect_uri is not None:
-            if redirect_uri not in registered:
+            if str(AnyUrl(str(redirect_uri))) not in {str(AnyUrl(str(uri))) for uri in registered}:
                 raise InvalidRedirectUriError(f"Redirect URI '{redirect_uri}' not registered for client")
             return redirect_uri
         if len(registered) != 1:
@@ -316,8 +316,8 @@ class OAuthAuthorizationServerProvider(Generic[CodeT, RefreshT, AccessT]):
     async def exchange_identity_assertion(
         self, client: OAuthClientInformationFull, params: IdentityAssertionParams
     ) -> OfficialOAuthToken:
-        """Return the token for an identity assertion."""
-        raise NotImplementedError
+        """Return the token for an identity assertion. Raises TokenError, unless a provider takes assertions."""
+        raise TokenError("unsupported_grant_type", "This authorization server takes no identity assertions")
 
     async def load_access_token(self, token: str) -> AccessT | None:
         """Return the data of an access token; None if it is not valid."""

@@ -223,7 +223,7 @@ MARKED: Final = {
     ),
     "a private table": (V1 + "m = FastMCP('x')\nm._tool_manager\n", "private attribute"),
     "a context of a server": (V1 + "m = FastMCP('x')\nm.get_context()\n", "parameter of type Context"),
-    "a keyword": (V1 + "m = FastMCP('x', auth_server_provider=1)\n", "AuthorizationServer"),
+    "a keyword": (V1 + "m = FastMCP('x', tool_serializer=1)\n", "return the text itself"),
     "a dump of 1.x": (V1 + "import mcp.types as t\nx = t.Tool(name='x', inputSchema={})\nx.model_dump()\n", "by_alias"),
     "a root of 1.x": (V1 + "from mcp import types\nx = types.ServerNotification(1)\nx.root\n", ".root"),
     "two versions": (

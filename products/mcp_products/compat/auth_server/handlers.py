@@ -10,6 +10,7 @@ from typing import Any, ClassVar, Final
 from uuid import uuid4
 
 from pydantic import AnyUrl, BaseModel
+from starlette.exceptions import HTTPException
 from starlette.requests import Request
 from starlette.responses import JSONResponse, RedirectResponse, Response
 
@@ -18,39 +19,17 @@ from mcp_products.auth.authorization_server.models import CODE, REFRESH
 from mcp_products.auth.authorization_server.requests import Fields, matches_challenge
 from mcp_runtime.aio import clock as clocks
 
-from ..auth import (
-    JWT_BEARER_GRANT_TYPE,
-    AuthorizationParams,
-    AuthorizeError,
-    ClientRegistrationOptions,
-    IdentityAssertionParams,
-    OAuthAuthorizationServerProvider,
-    OAuthClientInformationFull,
-    OAuthClientMetadata,
-    RegistrationError,
-    TokenError,
-    construct_redirect_uri,
-)
+from .. import auth
 from ..forms.form import FORM
+from . import messages
 from .clients import AuthenticationError, ClientAuthenticator
-from .messages import (
-    NO_STORE,
-    REFUSALS,
-    AuthorizationCodeRequest,
-    AuthorizationRequest,
-    JwtBearerRequest,
-    PydanticJSONResponse,
-    RefreshTokenRequest,
-    RevocationRequest,
-    fields_of,
-    refusal,
-    token_request_adapter,
-)
+from .messages import NO_STORE, PydanticJSONResponse, fields_of
 
 _log: Final = logging.getLogger("mcp_runtime.compat.auth_server")
 _CHALLENGE: Final = {"WWW-Authenticate": 'Basic realm="token endpoint"'}
 
-Provider = OAuthAuthorizationServerProvider[Any, Any, Any]
+Client = auth.OAuthClientInformationFull
+Provider = auth.OAuthAuthorizationServerProvider[Any, Any, Any]
 
 
 @dataclass
@@ -81,10 +60,12 @@ class AuthorizationHandler:
             if client is not None:
                 given = fields.get("redirect_uri")
                 target = client.validate_redirect_uri(None if given is None else AnyUrl(given))
-            url = await self._authorize(client, target, AuthorizationRequest.model_validate(fields))
+            url = await self._authorize(client, target, fields)
             return RedirectResponse(url, 302, headers=NO_STORE)
-        except REFUSALS as error:
-            answer = refusal(error, _invalid(error))
+        except messages.REFUSALS as error:
+            answer = messages.refusal(error, _invalid(error))
+        except HTTPException:  # The body is too long.
+            raise
         except Exception:
             _log.exception("the provider of the authorization server failed")
             answer = {"error": "server_error", "error_description": "An unexpected error occurred"}
@@ -92,29 +73,23 @@ class AuthorizationHandler:
             answer["state"] = fields["state"]
         if target is None:
             return JSONResponse(answer, 400, headers=NO_STORE)
-        return RedirectResponse(construct_redirect_uri(str(target), **answer), 302, headers=NO_STORE)
+        return RedirectResponse(auth.construct_redirect_uri(str(target), **answer), 302, headers=NO_STORE)
 
-    async def _client(self, fields: Fields) -> OAuthClientInformationFull | None:
+    async def _client(self, fields: Fields) -> Client | None:
         if "client_id" not in fields:
             return None
         client = await self.provider.get_client(fields["client_id"])
         if client is None:
-            raise AuthorizeError("invalid_request", f"Client ID '{fields['client_id']}' not found")
+            raise auth.AuthorizeError("invalid_request", f"Client ID '{fields['client_id']}' not found")
         return client
 
-    async def _authorize(
-        self, client: OAuthClientInformationFull | None, target: AnyUrl | None, asked: AuthorizationRequest
-    ) -> str:
-        assert client is not None and target is not None, "a valid request has a client_id"
-        params = AuthorizationParams(
-            state=asked.state,
-            scopes=client.validate_scope(asked.scope),
-            code_challenge=asked.code_challenge,
-            redirect_uri=target,
-            redirect_uri_provided_explicitly=asked.redirect_uri is not None,
-            resource=asked.resource,
-        )
-        return await self.provider.authorize(client, params)
+    async def _authorize(self, client: Client | None, target: AnyUrl | None, request: Fields) -> str:
+        asked = messages.AuthorizationRequest.model_validate(request)
+        assert client is not None, "a valid request has a client_id"
+        asks = {name: getattr(asked, name) for name in ("state", "code_challenge", "resource")}
+        given, scopes = asked.redirect_uri is not None, client.validate_scope(asked.scope)
+        params = {"scopes": scopes, "redirect_uri": target, "redirect_uri_provided_explicitly": given}
+        return await self.provider.authorize(client, auth.AuthorizationParams.model_validate(asks | params))
 
 
 def _invalid(error: Any) -> str:
@@ -126,17 +101,20 @@ def _invalid(error: Any) -> str:
 
 class _Endpoint:
     invalid: ClassVar[str] = "invalid_request"
-    unauthorized: ClassVar[str] = "unauthorized_client"
 
     async def handle(self, request: Request) -> Response:
         """Answer a request; what is refused gets 401 for a client that is not authenticated, else 400."""
         try:
             return await self.answer(request)
         except AuthenticationError as error:
-            body = {"error": self.unauthorized, "error_description": error.message}
+            body = {"error": self.unauthorized(), "error_description": error.message}
             return JSONResponse(body, 401, headers=NO_STORE | _CHALLENGE)
-        except REFUSALS as error:
-            return JSONResponse(refusal(error, self.invalid), 400, headers=NO_STORE)
+        except messages.REFUSALS as error:
+            return JSONResponse(messages.refusal(error, self.invalid), 400, headers=NO_STORE)
+
+    def unauthorized(self) -> str:
+        """Return the code for a client that is not authenticated."""
+        return "unauthorized_client"
 
     async def answer(self, request: Request) -> Response:
         """Answer a request. Raises what it is refused with."""
@@ -148,56 +126,42 @@ class RegistrationHandler(_Endpoint):
     """The registration endpoint (https://www.rfc-editor.org/rfc/rfc7591#section-3)."""
 
     provider: Provider
-    options: ClientRegistrationOptions
+    options: auth.ClientRegistrationOptions
 
     invalid: ClassVar[str] = "invalid_client_metadata"
 
     async def answer(self, request: Request) -> Response:
         """Register a client, with a secret unless it is a public one."""
-        metadata = OAuthClientMetadata.model_validate(read_registration(await request.body()))
+        metadata = auth.OAuthClientMetadata.model_validate(read_registration(await request.body()))
         metadata.token_endpoint_auth_method = metadata.token_endpoint_auth_method or "client_secret_post"
         if metadata.scope is None and self.options.default_scopes is not None:
             metadata.scope = " ".join(self.options.default_scopes)
-        elif problem := self._problem_of_scopes(metadata):
-            raise RegistrationError(self.invalid, problem)
-        if problem := _problem(metadata):
-            raise RegistrationError(self.invalid, problem)
+        if problem := self._problem(metadata):
+            raise auth.RegistrationError(self.invalid, problem)
         now, seconds = int(clocks.wall()), self.options.client_secret_expiry_seconds
         secret = None if metadata.token_endpoint_auth_method == "none" else secrets.token_hex(32)
-        client = OAuthClientInformationFull(
-            **metadata.model_dump(),
-            client_id=str(uuid4()),
-            client_id_issued_at=now,
-            client_secret=secret,
-            client_secret_expires_at=None if secret is None else (now + seconds if seconds else 0),
-        )
+        expires = None if secret is None else (now + seconds if seconds else 0)
+        made = {"client_id": str(uuid4()), "client_id_issued_at": now}
+        given = {"client_secret": secret, "client_secret_expires_at": expires}
+        client = Client.model_validate(metadata.model_dump() | made | given)
         await self.provider.register_client(client)
         return PydanticJSONResponse(client, 201, headers=NO_STORE)
 
-    def _problem_of_scopes(self, metadata: OAuthClientMetadata) -> str | None:
-        if metadata.scope is None or self.options.valid_scopes is None:
-            return None
-        unknown = set(metadata.scope.split()).difference(self.options.valid_scopes)
-        return f"Requested scopes are not valid: {', '.join(sorted(unknown))}" if unknown else None
-
-
-def _problem(metadata: OAuthClientMetadata) -> str | None:
-    """Return why a client cannot be registered; None if it can."""
-    grants = metadata.grant_types
-    if metadata.token_endpoint_auth_method not in METHODS:
-        return f"token_endpoint_auth_method '{metadata.token_endpoint_auth_method}' is not supported"
-    if FORM.is_v1 and not {CODE, REFRESH} <= {*grants}:
-        return "grant_types must be authorization_code and refresh_token"
-    if CODE not in grants:
-        return "grant_types must include 'authorization_code'"
-    if JWT_BEARER_GRANT_TYPE in grants:
-        return (
-            f"grant_types must not include '{JWT_BEARER_GRANT_TYPE}'; the identity-assertion grant requires a"
-            " pre-registered client"
-        )
-    return None if "code" in metadata.response_types else (
-        "response_types must include 'code' for authorization_code grant"
-    )
+    def _problem(self, metadata: auth.OAuthClientMetadata) -> str | None:
+        """Return why a client cannot be registered; None if it can."""
+        grants, method, valid = metadata.grant_types, metadata.token_endpoint_auth_method, self.options.valid_scopes
+        asked = () if valid is None else (metadata.scope or "").split()
+        unknown = sorted({*asked}.difference(valid or ()))
+        assertion = f"'{auth.JWT_BEARER_GRANT_TYPE}'; the identity-assertion grant requires a pre-registered client"
+        problems = {
+            f"Requested scopes are not valid: {', '.join(unknown)}": bool(unknown),
+            f"token_endpoint_auth_method '{method}' is not supported": method not in METHODS,
+            "grant_types must be authorization_code and refresh_token": FORM.is_v1 and not {CODE, REFRESH} <= {*grants},
+            "grant_types must include 'authorization_code'": CODE not in grants,
+            f"grant_types must not include {assertion}": auth.JWT_BEARER_GRANT_TYPE in grants,
+            "response_types must include 'code' for authorization_code grant": "code" not in metadata.response_types,
+        }
+        return next((text for text, is_one in problems.items() if is_one), None)
 
 
 @dataclass
@@ -208,60 +172,59 @@ class TokenHandler(_Endpoint):
     client_authenticator: ClientAuthenticator
     identity_assertion_enabled: bool = False
 
-    @property
-    def unauthorized(self) -> str:  # type: ignore[override]
-        """The code for a client that is not authenticated."""
+    def unauthorized(self) -> str:
+        """Return the code for a client that is not authenticated: in 2.x that of RFC 6749."""
         return "unauthorized_client" if FORM.is_v1 else "invalid_client"
 
     async def answer(self, request: Request) -> Response:
         """Return a token."""
         client = await self.client_authenticator.authenticate_request(request)
-        asked = token_request_adapter.validate_python(await fields_of(request))
+        asked = messages.token_request_adapter.validate_python(await fields_of(request))
         if asked.grant_type not in client.grant_types:
-            raise TokenError(
+            raise auth.TokenError(
                 "unsupported_grant_type", f"Unsupported grant type (supported grant types are {client.grant_types})"
             )
-        if isinstance(asked, AuthorizationCodeRequest):
+        if isinstance(asked, messages.AuthorizationCodeRequest):
             token = await self._redeem(client, asked)
-        elif isinstance(asked, RefreshTokenRequest):
+        elif isinstance(asked, messages.RefreshTokenRequest):
             token = await self._refresh(client, asked)
         else:
             token = await self._assert(client, asked)
         return PydanticJSONResponse(token, headers=NO_STORE)
 
-    async def _redeem(self, client: OAuthClientInformationFull, asked: AuthorizationCodeRequest) -> Any:
+    async def _redeem(self, client: Client, asked: messages.AuthorizationCodeRequest) -> Any:
         code = await self.provider.load_authorization_code(client, asked.code)
         if code is None or code.client_id != asked.client_id:
-            raise TokenError("invalid_grant", "authorization code does not exist")
+            raise auth.TokenError("invalid_grant", "authorization code does not exist")
         if code.expires_at < clocks.wall():
-            raise TokenError("invalid_grant", "authorization code has expired")
+            raise auth.TokenError("invalid_grant", "authorization code has expired")
         expected = str(code.redirect_uri) if code.redirect_uri_provided_explicitly else None
         if (None if asked.redirect_uri is None else str(asked.redirect_uri)) != expected:
-            raise TokenError("invalid_request", "redirect_uri did not match the one used when creating auth code")
+            raise auth.TokenError("invalid_request", "redirect_uri did not match the one used when creating auth code")
         if not matches_challenge(code.code_challenge, asked.code_verifier):
-            raise TokenError("invalid_grant", "incorrect code_verifier")
+            raise auth.TokenError("invalid_grant", "incorrect code_verifier")
         return await self.provider.exchange_authorization_code(client, code)
 
-    async def _refresh(self, client: OAuthClientInformationFull, asked: RefreshTokenRequest) -> Any:
+    async def _refresh(self, client: Client, asked: messages.RefreshTokenRequest) -> Any:
         token = await self.provider.load_refresh_token(client, asked.refresh_token)
         if token is None or token.client_id != asked.client_id:
-            raise TokenError("invalid_grant", "refresh token does not exist")
+            raise auth.TokenError("invalid_grant", "refresh token does not exist")
         if token.expires_at and token.expires_at < clocks.wall():
-            raise TokenError("invalid_grant", "refresh token has expired")
+            raise auth.TokenError("invalid_grant", "refresh token has expired")
         scopes = asked.scope.split(" ") if asked.scope else token.scopes
         for scope in scopes:
             if scope not in token.scopes:
-                raise TokenError("invalid_scope", f"cannot request scope `{scope}` not provided by refresh token")
+                raise auth.TokenError("invalid_scope", f"cannot request scope `{scope}` not provided by refresh token")
         return await self.provider.exchange_refresh_token(client, token, scopes)
 
-    async def _assert(self, client: OAuthClientInformationFull, asked: JwtBearerRequest) -> Any:
+    async def _assert(self, client: Client, asked: messages.JwtBearerRequest) -> Any:
         if not self.identity_assertion_enabled:
             reason = "The JWT bearer grant is not supported by this authorization server"
-            raise TokenError("unsupported_grant_type", reason)
+            raise auth.TokenError("unsupported_grant_type", reason)
         if not client.client_secret:
-            raise TokenError("unauthorized_client", "The JWT bearer grant requires a confidential client")
+            raise auth.TokenError("unauthorized_client", "The JWT bearer grant requires a confidential client")
         scopes = asked.scope.split(" ") if asked.scope else None
-        params = IdentityAssertionParams(assertion=asked.assertion, scopes=scopes, resource=asked.resource)
+        params = auth.IdentityAssertionParams(assertion=asked.assertion, scopes=scopes, resource=asked.resource)
         return await self.provider.exchange_identity_assertion(client, params)
 
 
@@ -275,7 +238,7 @@ class RevocationHandler(_Endpoint):
     async def answer(self, request: Request) -> Response:
         """Revoke a token of the client. For a token that is unknown, or of another client, nothing is to be done."""
         client = await self.client_authenticator.authenticate_request(request)
-        asked = RevocationRequest.model_validate(await fields_of(request))
+        asked = messages.RevocationRequest.model_validate(await fields_of(request))
         token: Any = None
         if asked.token_type_hint != "refresh_token":
             token = await self.provider.load_access_token(asked.token)

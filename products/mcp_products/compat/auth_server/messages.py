@@ -12,13 +12,7 @@ from mcp_products.auth.authorization_server.http import HTTPRequest
 from mcp_products.auth.authorization_server.models import OAuthError
 from mcp_products.auth.authorization_server.requests import Fields
 
-from ..auth import (
-    AuthorizeError,
-    InvalidRedirectUriError,
-    InvalidScopeError,
-    RegistrationError,
-    TokenError,
-)
+from .. import auth
 
 NO_STORE: Final = {"Cache-Control": "no-store", "Pragma": "no-cache"}
 
@@ -103,20 +97,20 @@ async def fields_of(request: Request) -> Fields:
 
 
 REFUSALS: Final = (
-    *(OAuthError, ValidationError, AuthorizeError, RegistrationError, TokenError),
-    *(InvalidRedirectUriError, InvalidScopeError),
+    *(OAuthError, ValidationError, auth.AuthorizeError, auth.RegistrationError, auth.TokenError),
+    *(auth.InvalidRedirectUriError, auth.InvalidScopeError),
 )
 """What a request is refused with."""
 
 
-def refusal(error: Exception, invalid: str = "invalid_request") -> dict[str, Any]:
+def refusal(error: Any, invalid: str = "invalid_request") -> dict[str, Any]:
     """Return an error as endpoints answer it; `invalid` is the code of a request that is not well-formed."""
     if isinstance(error, OAuthError):
         code, text = error.code.value, error.reason
     elif isinstance(error, ValidationError):
         code, text = invalid, stringify_pydantic_error(error)
-    elif isinstance(error, (AuthorizeError, RegistrationError, TokenError)):
-        return {"error": error.error, **({"error_description": error.error_description} if error.error_description else {})}
+    elif isinstance(error, (auth.InvalidRedirectUriError, auth.InvalidScopeError)):
+        code, text = "invalid_scope" if isinstance(error, auth.InvalidScopeError) else "invalid_request", error.message
     else:
-        code, text = "invalid_scope" if isinstance(error, InvalidScopeError) else "invalid_request", str(error)
-    return {"error": code, "error_description": text}
+        code, text = error.error, error.error_description
+    return {"error": code, "error_description": text} if text else {"error": code}

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, TypedDict
+from typing import Any
 
 from pydantic import AnyHttpUrl
 from starlette.authentication import AuthCredentials, AuthenticationBackend
@@ -13,28 +13,8 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 from mcp_products.auth.resource_server.challenges import Challenges
 from mcp_runtime.http.authentication import AuthChallenge
 
-from ..auth import OfficialAccessToken, OfficialTokenVerifier, OfficialUser, is_accepted
+from ..auth import OfficialTokenVerifier, OfficialUser, is_accepted
 from ..context import auth_context_var
-
-
-class AuthorizationContext(TypedDict):
-    """Who sends a request: what the verifier of its token does not tell is None."""
-
-    client_id: str
-    issuer: str | None
-    subject: str | None
-
-
-def principal_components(token: OfficialAccessToken) -> tuple[str, str | None, str | None]:
-    """Return the client, the issuer and the subject of a token."""
-    issuer = (token.claims or {}).get("iss")
-    return token.client_id, None if issuer is None else str(issuer), token.subject
-
-
-def authorization_context(user: OfficialUser) -> AuthorizationContext:
-    """Return who sends the requests of a user."""
-    client_id, issuer, subject = principal_components(user.access_token)
-    return AuthorizationContext(client_id=client_id, issuer=issuer, subject=subject)
 
 
 class BearerAuthBackend(AuthenticationBackend):

@@ -8,13 +8,15 @@ import logging
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Final, get_args, get_type_hints
 
-import anyio.to_thread
 from pydantic import ConfigDict, validate_call
 from pydantic_core import to_json
+
+from mcp_runtime._lazy import LazyModule
 
 from .errors import McpError
 from .form import FORM
 
+to_thread: Any = LazyModule("anyio.to_thread")  # Without anyio, `streams` says what to install.
 get_logger: Final = logging.getLogger
 validated: Final = validate_call(config=ConfigDict(arbitrary_types_allowed=True))
 """Returns a function whose arguments are validated and converted."""
@@ -34,7 +36,7 @@ async def called(function: Callable[..., Any], arguments: Mapping[str, Any]) -> 
     if is_async(function) or FORM.is_v1:
         value = function(**arguments)
         return await value if inspect.isawaitable(value) else value
-    return await anyio.to_thread.run_sync(functools.partial(function, **arguments))
+    return await to_thread.run_sync(functools.partial(function, **arguments))
 
 
 def content_of(value: Any) -> str | bytes:

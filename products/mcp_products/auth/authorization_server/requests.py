@@ -236,4 +236,4 @@ def verify_pkce(code_challenge: str, code_verifier: str) -> bool:
 def matches_challenge(code_challenge: str, code_verifier: str) -> bool:
     """Return True if the S256 challenge is that of a code verifier of any length."""
     computed = urlsafe_b64encode(sha256(code_verifier.encode()).digest()).rstrip(b"=").decode()
-    return hmac.compare_digest(computed, code_challenge)
+    return hmac.compare_digest(computed.encode(), code_challenge.encode())

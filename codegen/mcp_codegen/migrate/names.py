@@ -171,7 +171,8 @@ def _places(row: Mapping[str, Any]) -> Iterator[tuple[str, Place | None]]:
 def _rules(rows: list[dict[str, Any]]) -> Iterator[Rule]:
     for row in rows:
         for name in row["name"].split() or [""]:
-            yield Rule(**{**row, "name": name})
+            fields: dict[str, Any] = {**row, "name": name}
+            yield Rule(**fields)
 
 
 # What the names of a module mean: which are of another SDK, and which variables hold its servers and contexts.

@@ -191,7 +191,8 @@ def reports_errors(function: Any, name: str | None, shows_exceptions: bool, word
 
     async def call_async(*arguments: Any, **keywords: Any) -> Any:
         with reported():
-            return _with_read_files(await function(*arguments, **keywords))
+            result: Any = function(*arguments, **keywords)
+            return _with_read_files(await result)
 
     def call(*arguments: Any, **keywords: Any) -> Any:
         with reported():

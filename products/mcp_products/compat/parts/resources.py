@@ -77,11 +77,22 @@ class FunctionResource(Resource):
 
     @classmethod
     def from_function(
-        cls, fn: Callable[..., Any], uri: str, name: str | None = None, title: str | None = None, **settings: Any
+        cls,
+        fn: Callable[..., Any],
+        uri: str,
+        name: str | None = None,
+        title: str | None = None,
+        description: str | None = None,
+        mime_type: str | None = None,
+        icons: Sequence[Any] | None = None,
+        *,
+        annotations: Any = None,
+        meta: Mapping[str, Any] | None = None,
     ) -> FunctionResource:
-        """Return the resource of a function; `settings` are those of a resource. Raises ValueError for a lambda without
-        a name."""
-        return cls(uri=uri, fn=validated(fn), title=title, **described(fn, name, settings))
+        """Return the resource of a function. Raises ValueError for a lambda without a name."""
+        settings = {"description": description, "mime_type": mime_type, "icons": icons}
+        given = described(fn, name, {**settings, "annotations": annotations, "meta": meta})
+        return cls(uri=uri, fn=validated(fn), title=title, **given)
 
     async def read(self) -> str | bytes:
         """Return the content. Raises ValueError for a function that fails, in 1.x."""

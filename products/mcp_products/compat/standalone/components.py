@@ -54,8 +54,8 @@ def context() -> Any:
 def marked(fn: Any, name: str | None, settings: Mapping[str, Any]) -> tuple[str, dict[str, Any]]:
     """Return the name and the keywords of a function: those that are given, and those of a decorator besides. Raises
     ValueError for a lambda without a name."""
-    own = fn.__fastmcp__.given() if hasattr(fn, MARK) else {}
-    given = {**own, **{key: value for key, value in settings.items() if value is not None}}
+    own: dict[str, Any] = fn.__fastmcp__.given() if hasattr(fn, MARK) else {}
+    given: dict[str, Any] = {**own, **{key: value for key, value in settings.items() if value is not None}}
     name = name or given.pop("name", None)
     while isinstance(fn, functools.partial):
         fn = fn.func
@@ -164,7 +164,8 @@ class MadeTool(Tool):
         meta = {key: value for key, value in wire.get("_meta", {}).items() if key != "fastmcp"}
         own: dict[str, Any] = {name: wire[name] for name in _WIRE if name in wire}
         own |= {"parameters": wire["inputSchema"], "output_schema": wire.get("outputSchema"), "meta": meta or None}
-        tool = cls(**{**own, "fn": made.function, "tags": {*made.tags}, "version": made.version, **fields})
+        own |= {"fn": made.function, "tags": {*made.tags}, "version": made.version, **fields}
+        tool = cls(**own)
         tool._made = made
         return tool
 
@@ -235,8 +236,10 @@ class TransformedTool(MadeTool):
         kept = {
             key: getattr(parent, key) for key in ("title", "annotations", "meta", "tags", "icons", "timeout", "auth")
         }
-        fields = {"version": parent.version, "description": parent.description, **kept, **changes}
-        fields["fn"], arguments = fields.pop("transform_fn", None), fields.pop("transform_args", None) or {}
+        described = {"version": parent.version, "description": parent.description}
+        fields: dict[str, Any] = {**described, **kept, **changes}
+        arguments: dict[str, Any] = fields.pop("transform_args", None) or {}
+        fields["fn"] = fields.pop("transform_fn", None)
         own: Any = {key: value for key, value in {"meta": parent.meta, **changes}.items() if key != "version"}
         with as_value_errors():
             transform = app_tools.ToolTransform(parent.app_tool(), name, own)
@@ -290,7 +293,8 @@ class Resource(Readable):
         name, given = marked(fn, settings.pop("name", None), settings)
         with as_value_errors():
             summary = Signature(fn, f"the resource {str(uri)!r}").summary
-        return FunctionResource(fn=fn, name=name, **{"description": summary, **given, "uri": uri})
+        fields: dict[str, Any] = {"description": summary, **given, "uri": uri}
+        return FunctionResource(fn=fn, name=name, **fields)
 
     async def read(self) -> Any:
         """Return the content."""

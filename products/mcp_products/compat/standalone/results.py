@@ -63,7 +63,7 @@ class ToolResult(_t.CallToolResult):  # type: ignore[misc]
                 f"structured_content must be a dict or None. Got {type(structured).__name__}: {structured}"
             )
         blocks = blocks_of(structured if content is None else content)
-        super().__init__(content=blocks, structured_content=structured, meta=meta, is_error=is_error)
+        super().__init__(content=blocks, structured_content=structured, meta=meta, is_error=is_error)  # pyright: ignore
 
     @classmethod
     def from_mcp_result(cls, result: Any) -> Self:
@@ -83,7 +83,7 @@ class Message(_t.PromptMessage):  # type: ignore[misc]
         if not isinstance(content, (str, _t.MCPModel)):
             content = to_json(content, fallback=str).decode()
         block = _t.TextContent(type="text", text=content) if isinstance(content, str) else content
-        super().__init__(content=block, role=role)
+        super().__init__(content=block, role=role)  # pyright: ignore[reportUnknownMemberType]
 
 
 class PromptResult(_t.GetPromptResult):  # type: ignore[misc]
@@ -94,7 +94,7 @@ class PromptResult(_t.GetPromptResult):  # type: ignore[misc]
         items: Any = [messages] if isinstance(messages, str) else messages
         check_items("messages", items, (str, _t.PromptMessage), "str or list[Message]")
         made = [Message(item) if isinstance(item, str) else Message(item.content, item.role) for item in items]
-        super().__init__(messages=made, description=description, meta=meta)
+        super().__init__(messages=made, description=description, meta=meta)  # pyright: ignore[reportUnknownMemberType]
 
 
 class ResourceContent(BaseModel):

@@ -63,7 +63,11 @@ def _decorator(kind: type[Meta]) -> Callable[..., Any]:
             return _mark(name_or_fn, kind(name=name, **settings))
         if name_or_fn is not None and name is not None:
             raise TypeError(f"Cannot specify a name both as an argument and as a keyword of @{kind.type}")
-        return lambda function: _mark(function, kind(name=name_or_fn or name, **settings))
+
+        def mark(function: Any) -> Any:
+            return _mark(function, kind(name=name_or_fn or name, **settings))
+
+        return mark
 
     return decorate
 

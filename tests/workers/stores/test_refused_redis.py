@@ -47,7 +47,8 @@ def serving(folder: Path, *options: str) -> Iterator[int]:
         process.wait(10)
 
 
-CLUSTER = ("--cluster-enabled", "yes", "--save", "")
+# Without a port of its own, the bus of a cluster has the port 10,000 above that of the server, which need not exist.
+CLUSTER = ("--cluster-enabled", "yes", "--cluster-port", str(free_port()), "--save", "")
 
 
 @pytest.mark.parametrize(

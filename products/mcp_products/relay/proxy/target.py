@@ -141,13 +141,8 @@ class ConnectedTarget:
         current = trace_meta()  # The client adds it, with its own span.
         kept = {name: value for name, value in meta.items() if not name.startswith(_OWN_META)}
         fields["_meta"] = {name: value for name, value in kept.items() if name not in current}
-
-        async def on_progress(progress: Progress) -> None:
-            await call.ctx.progress(progress.progress, progress.total, progress.message)
-
-        options = RequestOptions(timeout=None, on_progress=on_progress if "progressToken" in meta else None)
         try:
-            return await send_request(self.client, row, fields, options)
+            return await send_request(self.client, row, fields, _options(call))
         except MCPError as error:
             raise failure(self._name, error) from error
 
@@ -161,9 +156,18 @@ class ConnectedTarget:
             if kind is Notification:
                 await self.client.notify_own(call.method, fields)
                 return {}
-            return await self.client.request_own(call.method, fields, RequestOptions(timeout=None))
+            return await self.client.request_own(call.method, fields, _options(call))
         except MCPError as error:
             raise failure(self._name, error) from error
+
+
+def _options(call: ForwardedCall) -> RequestOptions:
+    """Return the options of a request of a connected client: its progress goes to the client that asked for it."""
+
+    async def on_progress(progress: Progress) -> None:
+        await call.ctx.progress(progress.progress, progress.total, progress.message)
+
+    return RequestOptions(timeout=None, on_progress=on_progress if "progressToken" in call.ctx.meta else None)
 
 
 def failure(proxy: str, error: MCPError) -> JSONRPCError:

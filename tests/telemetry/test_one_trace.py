@@ -27,7 +27,7 @@ from support.stores.balancers import NGINX, required, wait_until_ready
 from support.traces.exporters import exporter as exporter
 from support.traces.traced_program import line_of
 
-from mcp_generated import App
+from mcp_generated import App, Client
 
 PROGRAM = TESTS / "support" / "traces" / "traced_program.py"
 TRACE, SPAN = "0af7651916cd43dd8448eb211c80319c", "b7ad6b7169203331"
@@ -124,6 +124,27 @@ async def test_a_call_that_is_converted_for_its_server_has_one_span(rev: Rev, ex
     assert (client_span["kind"], server_span["kind"]) == ("CLIENT", "SERVER")
     assert server_span["parent"] == client_span["span"] and client_span["parent"] is None
     assert client_span["attributes"]["mcp.protocol.version"] == rev.id
+
+
+@among([rev for rev in ALL_REVISIONS if rev.id in REVISIONS])
+async def test_proxies_see_the_trace_of_a_call_in_its_headers(rev: Rev, exporter: InMemorySpanExporter) -> None:
+    application = traced().asgi()
+    seen: list[dict[str, str]] = []
+
+    async def proxy(scope: Any, receive: Any, send: Any) -> None:
+        seen.append({name.decode(): value.decode() for name, value in scope.get("headers", ())})
+        await application(scope, receive, send)
+
+    async with Client(proxy, revisions=[rev.id]) as client:
+        token = context.attach(baggage.set_baggage("user", "ann"))
+        await client.call_tool("work")
+        context.detach(token)
+        await client.call_tool("work", meta={"traceparent": "not\r\na header", "baggage": "no ASCII: \xe9"})
+    first, _ = (line for line in lines_of(exporter) if (line["kind"], line["name"]) == ("CLIENT", "tools/call work"))
+    parents = [headers["traceparent"].split("-")[1:3] for headers in seen if "traceparent" in headers]
+    assert [first["trace"], first["span"]] in parents
+    assert {headers["baggage"] for headers in seen if "baggage" in headers} == {"user=ann"}
+    assert not [headers for headers in seen if "not" in headers.get("traceparent", "")]
 
 
 # ---- processes -------------------------------------------------------------------------------------------------------

@@ -51,6 +51,8 @@ _MAX_SESSION_ID_LENGTH: Final = 4096  # Characters; tokens of several hundred ar
 _JSONRPC_CODES: Final = (PARSE_ERROR, INVALID_REQUEST, METHOD_NOT_FOUND, INVALID_PARAMS, INTERNAL_ERROR)
 _LEGACY_STATUSES: Final = (400, 404, 405)  # The responses of HTTP+SSE servers to a POST at their SSE endpoint.
 _UNRELATED_STATUSES: Final = (401, 403, 407, 408, 429)  # These do not depend on the server's protocol version.
+# What `_meta` has of a trace is repeated in headers: proxies know nothing of MCP. https://www.w3.org/TR/trace-context/
+_TRACE: Final = ("traceparent", "tracestate", "baggage")
 _FIRST_DELAY: Final = 0.5  # Seconds, as the next three.
 _MAX_DELAY: Final = 30.0
 _MIN_DELAY: Final = 0.1  # Seconds: a server that closes each stream and has `retry: 0` must not keep a client busy.
@@ -78,7 +80,7 @@ class ResponseKind(Enum):
 
 def post_headers(message: Outgoing, revision: Revision, session: str | None, paths: ArgumentPaths) -> dict[str, str]:
     """Return the headers of the POST that sends a message, None for a response."""
-    headers = {"accept": _ACCEPT, "content-type": JSON}
+    headers = {"accept": _ACCEPT, "content-type": JSON, **_trace_headers(message)}
     stateless = isinstance(revision.lifecycle, Stateless)
     if revision.http.version_header and (stateless or not is_initialize(message, revision)):
         headers[PROTOCOL_VERSION] = revision.id
@@ -89,6 +91,14 @@ def post_headers(message: Outgoing, revision: Revision, session: str | None, pat
         headers[METHOD] = message.method
         headers |= _parameter_headers(message, revision, paths)
     return headers
+
+
+def _trace_headers(message: Outgoing) -> dict[str, str]:
+    """Return the trace that a message is part of; what no header can have is left out."""
+    params = None if message is None else message.params
+    meta: Any = params.get("_meta") if is_object(params) else None
+    found: dict[str, Any] = {key: meta[key] for key in _TRACE if key in meta} if is_object(meta) else {}
+    return {key: text for key, text in found.items() if isinstance(text, str) and text.isascii() and text.isprintable()}
 
 
 def get_headers(revision: Revision, session: str | None) -> dict[str, str]:

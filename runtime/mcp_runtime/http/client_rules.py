@@ -80,7 +80,8 @@ class ResponseKind(Enum):
 
 def post_headers(message: Outgoing, revision: Revision, session: str | None, paths: ArgumentPaths) -> dict[str, str]:
     """Return the headers of the POST that sends a message, None for a response."""
-    headers = {"accept": _ACCEPT, "content-type": JSON, **_trace_headers(message)}
+    params: dict[str, Any] = message.params if message is not None and is_object(message.params) else {}
+    headers = {"accept": _ACCEPT, "content-type": JSON, **_trace_headers(params)}
     stateless = isinstance(revision.lifecycle, Stateless)
     if revision.http.version_header and (stateless or not is_initialize(message, revision)):
         headers[PROTOCOL_VERSION] = revision.id
@@ -89,16 +90,15 @@ def post_headers(message: Outgoing, revision: Revision, session: str | None, pat
             headers[SESSION_ID] = session
     elif message is not None:
         headers[METHOD] = message.method
-        headers |= _parameter_headers(message, revision, paths)
+        headers |= _parameter_headers(message.method, params, revision, paths)
     return headers
 
 
-def _trace_headers(message: Outgoing) -> dict[str, str]:
+def _trace_headers(params: dict[str, Any]) -> dict[str, str]:
     """Return the trace that a message is part of; what no header can have is left out."""
-    params = None if message is None else message.params
-    meta: Any = params.get("_meta") if is_object(params) else None
-    found: dict[str, Any] = {key: meta[key] for key in _TRACE if key in meta} if is_object(meta) else {}
-    return {key: text for key, text in found.items() if isinstance(text, str) and text.isascii() and text.isprintable()}
+    meta: Any = params.get("_meta")
+    found = {key: meta[key] for key in _TRACE if isinstance(meta.get(key), str)} if is_object(meta) else {}
+    return {key: text for key, text in found.items() if text.isascii() and text.isprintable()}
 
 
 def get_headers(revision: Revision, session: str | None) -> dict[str, str]:
@@ -111,12 +111,9 @@ def get_headers(revision: Revision, session: str | None) -> dict[str, str]:
     return headers
 
 
-def _parameter_headers(
-    message: RequestMessage | NotificationMessage, revision: Revision, paths: ArgumentPaths
-) -> dict[str, str]:
+def _parameter_headers(method: str, params: dict[str, Any], revision: Revision, paths: ArgumentPaths) -> dict[str, str]:
     """Return the headers that repeat properties of the params: Mcp-Name and Mcp-Param-*."""
-    params: dict[str, Any] = message.params if is_object(message.params) else {}
-    name = params.get(revision.http.name_params.get(message.method, ""))
+    name = params.get(revision.http.name_params.get(method, ""))
     headers = {NAME: encode_value(name)} if isinstance(name, str) else {}
     for header, path in paths.items():
         text = header_text(argument_at(params.get(revision.name_of(ARGUMENTS)), path))

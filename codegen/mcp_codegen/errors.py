@@ -28,6 +28,10 @@ FINDING_KINDS: Final[dict[str, FindingKind]] = {
     "sample": "contradictory",
     "types": "failing",
 }
+MAX_REFUSAL: Final = 500  # Characters of one refusal.
+_END: Final = 180  # Characters of its end, which says what to do.
+Json = Any
+JsonObject = dict[str, Any]
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,10 +50,6 @@ class Finding:
     def kind(self) -> FindingKind:
         """Return the kind of defect that the rule shows."""
         return FINDING_KINDS.get(self.rule, "unreadable")
-
-
-MAX_REFUSAL: Final = 500  # Characters of one refusal.
-_END: Final = 180  # Characters of its end, which says what to do.
 
 
 def clipped(text: str) -> str:
@@ -98,9 +98,6 @@ class OutputError(CodegenError):
 
 
 # Types of parsed JSON, and checks that narrow them for type checkers.
-
-Json = Any
-JsonObject = dict[str, Any]
 
 
 def is_object(value: object) -> TypeGuard[dict[str, Any]]:

@@ -42,6 +42,47 @@ _IN_USE: Final = ", or end the programs that use its files" if sys.platform == "
 _REMEDY: Final = f"choose another path or fix its permissions{_IN_USE}"
 _MARK: Final = "enerated by mcp-codegen"
 
+_CURRENT_FOLDER: Final = -100  # AT_FDCWD
+_EXCHANGE: Final = 2  # RENAME_EXCHANGE of Linux, RENAME_SWAP of macOS.
+_NO_EXCHANGE: Final = frozenset({errno.ENOSYS, errno.EINVAL, errno.ENOTSUP})
+# Reads until the other process has ended. Unless that one has written that it is done, puts each old folder back into
+# its place; removes the rest.
+_REMOVER: Final = """
+import json, os, shutil, sys
+from contextlib import suppress
+def identity(path):
+    with suppress(OSError):
+        status = os.lstat(path)
+        return [status.st_dev, status.st_ino]
+def remove(folder):
+    def writable(function, path, _):
+        if path != folder:  # What is around the folder keeps its mode.
+            with suppress(OSError):
+                os.chmod(os.path.dirname(path), 0o700)
+                function(path)
+    shutil.rmtree(folder, onerror=writable)
+received = b""
+with suppress(BaseException):
+    received = sys.stdin.buffer.read()
+swaps, parents = json.loads(sys.argv[1])
+for staged, old, folder, before in swaps:
+    aside = staged + ".new"
+    with suppress(OSError):
+        if received != b"done" and before is None and not os.path.lexists(staged):
+            os.rename(folder, aside)
+        for place in (staged, old):
+            if received != b"done" and before is not None and identity(place) == before:
+                if os.path.lexists(folder):
+                    os.rename(folder, aside)
+                os.rename(place, folder)
+for staged, old, folder, before in swaps:
+    for leftover in (staged, old, staged + ".new"):
+        remove(leftover)
+for parent in parents:
+    with suppress(OSError):
+        os.rmdir(parent)
+"""
+
 
 def write_files(files: Files) -> list[Path]:
     """Write the files that differ and return their paths.
@@ -268,47 +309,6 @@ def plain(text: str) -> str:
 #
 # Whatever ends the process, the folder is the old one or the new one, whole. A process of its own waits for the end of
 # this one, and removes what is left beside the folder.
-
-_CURRENT_FOLDER: Final = -100  # AT_FDCWD
-_EXCHANGE: Final = 2  # RENAME_EXCHANGE of Linux, RENAME_SWAP of macOS.
-_NO_EXCHANGE: Final = frozenset({errno.ENOSYS, errno.EINVAL, errno.ENOTSUP})
-# Reads until the other process has ended. Unless that one has written that it is done, puts each old folder back into
-# its place; removes the rest.
-_REMOVER: Final = """
-import json, os, shutil, sys
-from contextlib import suppress
-def identity(path):
-    with suppress(OSError):
-        status = os.lstat(path)
-        return [status.st_dev, status.st_ino]
-def remove(folder):
-    def writable(function, path, _):
-        if path != folder:  # What is around the folder keeps its mode.
-            with suppress(OSError):
-                os.chmod(os.path.dirname(path), 0o700)
-                function(path)
-    shutil.rmtree(folder, onerror=writable)
-received = b""
-with suppress(BaseException):
-    received = sys.stdin.buffer.read()
-swaps, parents = json.loads(sys.argv[1])
-for staged, old, folder, before in swaps:
-    aside = staged + ".new"
-    with suppress(OSError):
-        if received != b"done" and before is None and not os.path.lexists(staged):
-            os.rename(folder, aside)
-        for place in (staged, old):
-            if received != b"done" and before is not None and identity(place) == before:
-                if os.path.lexists(folder):
-                    os.rename(folder, aside)
-                os.rename(place, folder)
-for staged, old, folder, before in swaps:
-    for leftover in (staged, old, staged + ".new"):
-        remove(leftover)
-for parent in parents:
-    with suppress(OSError):
-        os.rmdir(parent)
-"""
 
 
 @dataclass(frozen=True, slots=True)

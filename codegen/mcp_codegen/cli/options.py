@@ -40,6 +40,30 @@ type_check_option: Final = click.option(
     show_default=True,
     help="Check the types of the bindings with mypy, where it is installed.",
 )
+Command = Callable[..., None]
+
+_HEADER: Final = re.compile(r"([!#$%&'*+.^_`|~0-9A-Za-z-]+):\s*([\x20-\x7e]*)")
+_ACCESS: Final = (
+    click.option(
+        "--header", "headers", multiple=True, metavar="'NAME: VALUE'", help="A header to send to a server with a URL."
+    ),
+    click.option("--login", is_flag=True, help="Log in with a browser, if the server with a URL requires it."),
+    click.option("--tokens", type=FILE, metavar="FILE", help="The file that stores the tokens of a login."),
+)
+_SERVER: Final = (
+    click.option(
+        "--from", "source", metavar="SERVER", help="The server: its command, its URL, or a saved list (.json)."
+    ),
+    click.option("--config", type=FILE, metavar="FILE", help="A claude_desktop_config.json; needs --server."),
+    click.option("--server", metavar="NAME", help="The server in the configuration."),
+    *_ACCESS,
+    click.option(
+        "--timeout", type=float, default=60.0, show_default=True, help="The time limit for the server, in seconds."
+    ),
+)
+_ABORTED: Final = 130  # The exit code of shells for SIGINT.
+Table = Mapping[str, str]  # The name of a command, and `module:attribute` of its object.
+Sections = Mapping[str, Sequence[str]]  # A heading, and the commands below it.
 
 
 def report_errors(command: Callable[P, None]) -> Callable[P, None]:
@@ -100,28 +124,6 @@ def named_server(words: tuple[str, ...], usage: str) -> tuple[ServerTarget, tupl
 
 # The options that name a server and its credentials, and the target that they give.
 
-Command = Callable[..., None]
-
-_HEADER: Final = re.compile(r"([!#$%&'*+.^_`|~0-9A-Za-z-]+):\s*([\x20-\x7e]*)")
-_ACCESS: Final = (
-    click.option(
-        "--header", "headers", multiple=True, metavar="'NAME: VALUE'", help="A header to send to a server with a URL."
-    ),
-    click.option("--login", is_flag=True, help="Log in with a browser, if the server with a URL requires it."),
-    click.option("--tokens", type=FILE, metavar="FILE", help="The file that stores the tokens of a login."),
-)
-_SERVER: Final = (
-    click.option(
-        "--from", "source", metavar="SERVER", help="The server: its command, its URL, or a saved list (.json)."
-    ),
-    click.option("--config", type=FILE, metavar="FILE", help="A claude_desktop_config.json; needs --server."),
-    click.option("--server", metavar="NAME", help="The server in the configuration."),
-    *_ACCESS,
-    click.option(
-        "--timeout", type=float, default=60.0, show_default=True, help="The time limit for the server, in seconds."
-    ),
-)
-
 
 def with_target(command: Command) -> Command:
     """Decorate a command: pass the server that its options name as `target`."""
@@ -168,11 +170,6 @@ def _target(source: str | None, config: Path | None, server: str | None) -> Serv
 
 # A group of commands that are imported when they are used, a help that is grouped by what one wants, and one form of
 # errors.
-
-_ABORTED: Final = 130  # The exit code of shells for SIGINT.
-
-Table = Mapping[str, str]  # The name of a command, and `module:attribute` of its object.
-Sections = Mapping[str, Sequence[str]]  # A heading, and the commands below it.
 
 
 def error_line(text: str) -> str:

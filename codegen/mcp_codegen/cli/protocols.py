@@ -20,6 +20,8 @@ from ..render.official_package import render_package
 from ..render.quickstart import read_data, render
 from .options import DIFFERENT, FILE, FOLDER, open_schemas, report_errors, schema_option
 
+_SECONDS: Final = 120  # The time that a plugin may take.
+
 
 @click.command("protocol", short_help="Generate bindings of another JSON-RPC protocol.")
 @click.argument("manifest", type=FILE)
@@ -43,9 +45,6 @@ def protocol(manifest: Path, output: Path, check: bool) -> None:
         return
     changed = write_folder(folder, files)
     click.echo(f"{name}: {len(revision.types)} types, {len(revision.methods)} messages; {len(changed)} files written")
-
-
-_SECONDS: Final = 120  # The time that a plugin may take.
 
 
 @click.command("plugin", short_help="Generate code of another language with a program.")

@@ -25,6 +25,18 @@ from ..reports.renames import collapse, known_renames
 from ..reports.report import DiffReport, as_html, as_json, as_markdown, print_text, read_waivers, waive
 from .options import DIFFERENT, FILE, from_option, open_schemas, report_errors, schema_option
 
+_COLUMNS: Final[dict[str, Literal["left", "right"]]] = {
+    "revision": "left",
+    "lifecycle": "left",
+    "client requests": "right",
+    "server requests": "right",
+    "notifications": "right",
+    "types": "right",
+    "commit": "left",
+    "schema.ts sha256": "left",
+}
+_LEVELS: Final = {"breaking": Severity.BREAKING, "deprecated": Severity.DEPRECATED, "any": Severity.COMPATIBLE}
+
 
 @click.command("list", short_help="List the revisions.")
 @schema_option
@@ -49,18 +61,6 @@ def list_revisions(schema: Path | None) -> None:
     console.print(table)
     if schemas.unclear:
         click.echo(f"\nset aside, for their findings (mcp-codegen clarity lists them): {', '.join(schemas.unclear)}")
-
-
-_COLUMNS: Final[dict[str, Literal["left", "right"]]] = {
-    "revision": "left",
-    "lifecycle": "left",
-    "client requests": "right",
-    "server requests": "right",
-    "notifications": "right",
-    "types": "right",
-    "commit": "left",
-    "schema.ts sha256": "left",
-}
 
 
 def _counts(revision: Revision) -> list[str]:
@@ -117,9 +117,6 @@ def clarity(revisions: tuple[str, ...], form: str, schema: Path | None) -> None:
             click.echo("".join(as_text(report) for report in reports), nl=False)
     if any(report.findings for report in reports):
         raise SystemExit(DIFFERENT)
-
-
-_LEVELS: Final = {"breaking": Severity.BREAKING, "deprecated": Severity.DEPRECATED, "any": Severity.COMPATIBLE}
 
 
 @click.command("diff", short_help="Show what changed between two revisions.")

@@ -13,6 +13,10 @@ from .rules import ConversionRule, Conversions
 from .shapes import Containment, Shapes, required_by
 from .steps import PARTS, Plan, Step, simplify
 
+_NULL: Final = Plain("null")
+_DECLARED: Final = ("ClientCapabilities", "ServerCapabilities")
+_BASES: Final = {"request": "Request", "notification": "Notification"}
+
 # The names that changed between two neighbouring revisions: those of types, of properties and of methods.
 #
 # A row of [[rename]] applies between two revisions if the source has one of its two names and the target the other one,
@@ -178,11 +182,6 @@ def converted_error_codes(source: Revision, target: Revision, method: str, rows:
     if codes:
         rows.find("code", method)
     return codes
-
-
-_NULL: Final = Plain("null")
-_DECLARED: Final = ("ClientCapabilities", "ServerCapabilities")
-_BASES: Final = {"request": "Request", "notification": "Notification"}
 
 
 def derive_step(source: Revision, target: Revision, conversions: Conversions) -> Step:

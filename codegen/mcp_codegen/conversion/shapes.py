@@ -9,6 +9,12 @@ from typing import Any
 from ..errors import is_list, is_object
 from ..model.ir import Alias, Array, Field, Map, Object, Plain, Ref, Revision, Type, Union, Values
 
+# A shape is None for any value, the name of a JSON type, the name of a record in `records`, or a tuple:
+# `("values", …)`, `("list", shape)`, `("list", shape, least, most)`, `("map", shape)`, `("one_of", …)`,
+# `("range", kind, minimum, maximum)`, `("text", least, most, pattern)`.
+Shape = Any
+_Pairs = frozenset[tuple[str, str]]
+
 # Which JSON values a plain type has.
 
 
@@ -46,12 +52,6 @@ def maximum_fits(bound: float | None, other: float | None) -> bool:
 def minimum_fits(bound: float | None, other: float | None) -> bool:
     """Return True if what is at least `bound` is at least `other`; None is no bound."""
     return other is None or (bound is not None and bound >= other)
-
-
-# A shape is None for any value, the name of a JSON type, the name of a record in `records`, or a tuple:
-# `("values", …)`, `("list", shape)`, `("list", shape, least, most)`, `("map", shape)`, `("one_of", …)`,
-# `("range", kind, minimum, maximum)`, `("text", least, most, pattern)`.
-Shape = Any
 
 
 class Shapes:
@@ -187,8 +187,6 @@ def required_by(type: Object | Alias | None) -> int:
 # Which values of a type of the source are values of a type of the target, as far as the two types show.
 #
 # Objects are compared by the properties that they declare: what else an object has, its plan removes where it must.
-
-_Pairs = frozenset[tuple[str, str]]
 
 
 class Containment:

@@ -43,6 +43,8 @@ from ..errors import CodegenError, SchemaError, is_list, is_object
 from ..importer.references import REF, Schema
 
 Closed = Literal["open", "closed"]
+_WORD: Final = re.compile(r"[A-Za-z0-9]+")
+_SUFFIXES: Final = {True: ("Request", "ClientRequest"), False: ("Notification", "ClientNotification")}
 
 
 @dataclass(frozen=True, slots=True)
@@ -188,9 +190,6 @@ def _one_of(forms: list[Schema]) -> Schema:
 
 
 # The manifest and the schema of an extension, of the methods that an app has beside those of the protocol.
-
-_WORD: Final = re.compile(r"[A-Za-z0-9]+")
-_SUFFIXES: Final = {True: ("Request", "ClientRequest"), False: ("Notification", "ClientNotification")}
 
 
 def type_name(method: str) -> str:

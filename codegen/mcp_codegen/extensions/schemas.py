@@ -23,6 +23,7 @@ _EMPTY: Final = {"Request": "RequestParams", "Notification": "NotificationParams
 
 Hashed = TypeVar("Hashed", bound=Hashable)
 ObjectShape = tuple[frozenset[str], frozenset[str], frozenset[tuple[str, str]]]
+_IMPORT: Final = re.compile(r'^import\s+type\s*\{([^}]*)\}\s*from\s*"[^"]*";?[ \t]*$', re.MULTILINE)
 
 
 def dereferenced_schema(published: Schema, name: str, core: Schema) -> Schema:
@@ -189,8 +190,6 @@ def _unbounded(key: str, value: Any) -> bool:
 
 
 # The import of the schema.ts of an extension: its own definitions, and references to those of the core by name.
-
-_IMPORT: Final = re.compile(r'^import\s+type\s*\{([^}]*)\}\s*from\s*"[^"]*";?[ \t]*$', re.MULTILINE)
 
 
 def extension_schema(text: str, name: str) -> Schema:

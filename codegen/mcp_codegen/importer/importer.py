@@ -29,6 +29,22 @@ _FILES: Final = ("schema.ts", "schema.json")
 _REMEDY: Final = "correct one of the two files"
 _MAX_BYTES: Final = 16 << 20  # The official files have less than one MiB.
 
+_ANNOTATIONS: Final = (
+    *MARKS,
+    DOC,
+    "x-extends",
+    "x-omits",
+    "x-open",
+    "x-known",
+    "x-inline",
+    "x-constant",
+    "x-category",
+    "x-internal",
+    "deprecated",
+)
+_SCHEMAS: Final = 1_000  # Schemas that are written, counted wherever they are repeated.
+_REPEATED: Final = 10  # So many more for each schema that is not repeated; the official ones have 1 to 2.
+
 
 @dataclass(frozen=True, slots=True)
 class ImportResult:
@@ -155,22 +171,6 @@ def _json(data: bytes, path: Path) -> Schema:
 
 
 # The structure of an official schema.json, computed from the normalized schema and compared with the published one.
-
-_ANNOTATIONS: Final = (
-    *MARKS,
-    DOC,
-    "x-extends",
-    "x-omits",
-    "x-open",
-    "x-known",
-    "x-inline",
-    "x-constant",
-    "x-category",
-    "x-internal",
-    "deprecated",
-)
-_SCHEMAS: Final = 1_000  # Schemas that are written, counted wherever they are repeated.
-_REPEATED: Final = 10  # So many more for each schema that is not repeated; the official ones have 1 to 2.
 
 
 def as_official(normalized: Schema) -> Schema:

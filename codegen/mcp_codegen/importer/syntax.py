@@ -16,6 +16,27 @@ JSON_TAGS: Final = (
     *("minLength", "maxLength", "minItems", "maxItems", "uniqueItems", "examples", "default"),
 )
 
+# Tags that say what no type says. The normalized schema keeps them, with `x-` before their name: see model/tags.py.
+MESSAGE_TAGS: Final = ("direction", "capability", "result")
+DEFINITION_TAGS: Final = (*MESSAGE_TAGS, "role", "named", "constructs", "requires")
+PROPERTY_TAGS: Final = ("named", "constructs", "essential", "requires", "header")
+CONSTANT_TAGS: Final = ("httpStatus", "reserved", "transport")
+# What a JSDoc block says, among its tags, and the keyword for it. A text in the words of the specification ends with a
+# mark, because all others are ours.
+TEXT: Final = ""
+DOC: Final = "x-doc"
+FROM_SPECIFICATION: Final = " (Text of the specification.)"
+MARKS: Final = tuple(dict.fromkeys(f"x-{tag}" for tag in (*DEFINITION_TAGS, *PROPERTY_TAGS)))
+
+_SITE: Final = "https://modelcontextprotocol.io"
+_LINK: Final = re.compile(r"\{@link\s+([^\s|}]+)\s*\|?\s*([^}]*?)\s*\}")  # {@link Name | what it shows}
+_SPACE: Final = re.compile(r"\s+")
+_TAG: Final = re.compile(r"[\s*/]*@([\w-]+)(.*)")  # At the beginning of a line.
+# Tags of the JSON Schema tool with its prefix, which mean the same as without it.
+_TOOL_TAGS: Final = frozenset(f"TJS-{name}" for name in (*TEXT_TAGS, *JSON_TAGS))
+_SIZES: Final = ("minLength", "maxLength", "minItems", "maxItems")
+_TAG_TYPES: Final[dict[str, type]] = {"uniqueItems": bool, "examples": list, **dict.fromkeys(_SIZES, int)}
+
 
 @dataclass(frozen=True, slots=True)
 class Keyword:
@@ -212,33 +233,11 @@ def without_nothing(written: TsType) -> TsType:
 
 # The tags of JSDoc blocks, and the values of those that become keywords of JSON Schema.
 
-# Tags that say what no type says. The normalized schema keeps them, with `x-` before their name: see model/tags.py.
-MESSAGE_TAGS: Final = ("direction", "capability", "result")
-DEFINITION_TAGS: Final = (*MESSAGE_TAGS, "role", "named", "constructs", "requires")
-PROPERTY_TAGS: Final = ("named", "constructs", "essential", "requires", "header")
-CONSTANT_TAGS: Final = ("httpStatus", "reserved", "transport")
-# What a JSDoc block says, among its tags, and the keyword for it. A text in the words of the specification ends with a
-# mark, because all others are ours.
-TEXT: Final = ""
-DOC: Final = "x-doc"
-FROM_SPECIFICATION: Final = " (Text of the specification.)"
-MARKS: Final = tuple(dict.fromkeys(f"x-{tag}" for tag in (*DEFINITION_TAGS, *PROPERTY_TAGS)))
-
 
 def marks_of(tags: Mapping[str, str], kept: tuple[str, ...]) -> dict[str, str]:
     """Return the annotations of the normalized schema for the text, and for those tags that are kept."""
     text = {DOC: tags[TEXT] + FROM_SPECIFICATION} if tags.get(TEXT) else {}
     return text | {f"x-{tag}": tags[tag].strip("`") for tag in kept if tag in tags}
-
-
-_SITE: Final = "https://modelcontextprotocol.io"
-_LINK: Final = re.compile(r"\{@link\s+([^\s|}]+)\s*\|?\s*([^}]*?)\s*\}")  # {@link Name | what it shows}
-_SPACE: Final = re.compile(r"\s+")
-_TAG: Final = re.compile(r"[\s*/]*@([\w-]+)(.*)")  # At the beginning of a line.
-# Tags of the JSON Schema tool with its prefix, which mean the same as without it.
-_TOOL_TAGS: Final = frozenset(f"TJS-{name}" for name in (*TEXT_TAGS, *JSON_TAGS))
-_SIZES: Final = ("minLength", "maxLength", "minItems", "maxItems")
-_TAG_TYPES: Final[dict[str, type]] = {"uniqueItems": bool, "examples": list, **dict.fromkeys(_SIZES, int)}
 
 
 def read_tags(comment: str) -> dict[str, str]:

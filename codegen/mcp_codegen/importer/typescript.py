@@ -24,6 +24,49 @@ _CODE_POINT: Final = re.compile(r"\\u\{([0-9A-Fa-f]+)\}|\\u([0-9A-Fa-f]{4})|\\x(
 _PREFIXES: Final = {"0x": 16, "0o": 8, "0b": 2}
 _WRAPPERS: Final = ("as_expression", "satisfies_expression", "parenthesized_expression", "literal_type")
 _MAX_INTEGER: Final = (1 << 53) - 1  # Number.MAX_SAFE_INTEGER
+_LANGUAGE: Final = tree_sitter.Language(tree_sitter_typescript.language_typescript())
+_STEPS: Final = 20  # Steps that the parser may take for any text, however small.
+_BYTES_A_STEP: Final = 10  # It may take one more for each 10 bytes: valid texts have 14 (semicolons) to 800.
+_CHUNK: Final = 8192
+
+# Constructs that are refused, by the name of their node: what they are called, and what to write instead.
+REFUSED: Final = {
+    "abstract_class_declaration": ("a class", "an interface"),
+    "ambient_declaration": ("`declare`", "the declaration with `export`"),
+    "call_signature": ("a call signature", "a property with a type of JSON"),
+    "class_declaration": ("a class", "an interface"),
+    "conditional_type": ("a conditional type", "the type that it gives"),
+    "const": ("`const` as a type", "the type that it gives"),
+    "construct_signature": ("a constructor", "a property with a type of JSON"),
+    "constructor_type": ("a constructor type", "a type of JSON"),
+    "enum_declaration": ("an enum", 'a union of literals, such as `type X = "a" | "b"`'),
+    "expression_statement": ("an expression", "interfaces, type aliases and constants only"),
+    "function_declaration": ("a function", "interfaces, type aliases and constants only"),
+    "function_type": ("a function type", "a type of JSON"),
+    "import_statement": ("an import", "the imported declarations into this file"),
+    "index_type_query": ("`keyof`", "a union of the names, as literals"),
+    "internal_module": ("a namespace", "its declarations at the top of the file"),
+    "intrinsic_type": ("an intrinsic type", "the type that it gives"),
+    "mapped_type_clause": ("a mapped type", "an interface with the properties, or `Record<string, T>`"),
+    "method_signature": ("a method", "a property with a type of JSON"),
+    "module": ("a module", "its declarations at the top of the file"),
+    "nested_type_identifier": ("a name in a namespace", "a name of this file"),
+    "this_type": ("`this`", "the name of the interface"),
+    "variable_declaration": ("`var`", "`const`"),
+}
+# Names that TypeScript declares, and what to write instead of them.
+_PLAIN: Final = {
+    **{name: f"`{name.lower()}`" for name in ("Boolean", "Number", "Object", "String")},
+    **dict.fromkeys(("URL", "RegExp", "Uint8Array"), "`string`, in the form that is sent"),
+    "bigint": "`number`",
+}
+_UTILITIES: Final = frozenset({"Partial", "Pick", "Readonly", "Required", "Exclude", "Extract"})
+
+# The types of TypeScript that JSON has as well.
+_KEYWORDS: Final = frozenset({"any", "boolean", "null", "number", "object", "string", "unknown"})
+# The pattern of a substitution in a template literal type, and the characters of its text that patterns escape.
+_SUBSTITUTED: Final = {"${string}": ".*", "${number}": "[0-9]*", "${bigint}": "[0-9]*"}
+_ESCAPED: Final = re.compile(r"[\\^$.*+?()[\]{}|]")
 
 
 class NoLiteralError(ValueError):
@@ -127,11 +170,6 @@ def _text(node: Node) -> str:
 
 # The syntax tree of a schema.ts, from the parser of tree-sitter.
 
-_LANGUAGE: Final = tree_sitter.Language(tree_sitter_typescript.language_typescript())
-_STEPS: Final = 20  # Steps that the parser may take for any text, however small.
-_BYTES_A_STEP: Final = 10  # It may take one more for each 10 bytes: valid texts have 14 (semicolons) to 800.
-_CHUNK: Final = 8192
-
 
 def syntax_tree(text: str, source: str) -> Node:
     """Return the root of the syntax tree. Raises SchemaError, with `source` and the line, if the text is no valid
@@ -181,39 +219,6 @@ def _first_error(node: Node) -> int:
 
 # The constructs of TypeScript that are refused: what they are called, and what to write instead.
 
-# Constructs that are refused, by the name of their node: what they are called, and what to write instead.
-REFUSED: Final = {
-    "abstract_class_declaration": ("a class", "an interface"),
-    "ambient_declaration": ("`declare`", "the declaration with `export`"),
-    "call_signature": ("a call signature", "a property with a type of JSON"),
-    "class_declaration": ("a class", "an interface"),
-    "conditional_type": ("a conditional type", "the type that it gives"),
-    "const": ("`const` as a type", "the type that it gives"),
-    "construct_signature": ("a constructor", "a property with a type of JSON"),
-    "constructor_type": ("a constructor type", "a type of JSON"),
-    "enum_declaration": ("an enum", 'a union of literals, such as `type X = "a" | "b"`'),
-    "expression_statement": ("an expression", "interfaces, type aliases and constants only"),
-    "function_declaration": ("a function", "interfaces, type aliases and constants only"),
-    "function_type": ("a function type", "a type of JSON"),
-    "import_statement": ("an import", "the imported declarations into this file"),
-    "index_type_query": ("`keyof`", "a union of the names, as literals"),
-    "internal_module": ("a namespace", "its declarations at the top of the file"),
-    "intrinsic_type": ("an intrinsic type", "the type that it gives"),
-    "mapped_type_clause": ("a mapped type", "an interface with the properties, or `Record<string, T>`"),
-    "method_signature": ("a method", "a property with a type of JSON"),
-    "module": ("a module", "its declarations at the top of the file"),
-    "nested_type_identifier": ("a name in a namespace", "a name of this file"),
-    "this_type": ("`this`", "the name of the interface"),
-    "variable_declaration": ("`var`", "`const`"),
-}
-# Names that TypeScript declares, and what to write instead of them.
-_PLAIN: Final = {
-    **{name: f"`{name.lower()}`" for name in ("Boolean", "Number", "Object", "String")},
-    **dict.fromkeys(("URL", "RegExp", "Uint8Array"), "`string`, in the form that is sent"),
-    "bigint": "`number`",
-}
-_UTILITIES: Final = frozenset({"Partial", "Pick", "Readonly", "Required", "Exclude", "Extract"})
-
 
 def refuse_node(node: Node, source: str) -> NoReturn:
     """Refuse a construct by the name of its node."""
@@ -250,13 +255,6 @@ def no_interface(user: str, base: str, is_declared: bool) -> str:
     elif base in _UTILITIES:
         remedy = f"write the properties in {user}"
     return f"{user} extends {base}, which is not an interface of this schema; {remedy}"
-
-
-# The types of TypeScript that JSON has as well.
-_KEYWORDS: Final = frozenset({"any", "boolean", "null", "number", "object", "string", "unknown"})
-# The pattern of a substitution in a template literal type, and the characters of its text that patterns escape.
-_SUBSTITUTED: Final = {"${string}": ".*", "${number}": "[0-9]*", "${bigint}": "[0-9]*"}
-_ESCAPED: Final = re.compile(r"[\\^$.*+?()[\]{}|]")
 
 
 def parse(text: str, source: str) -> list[ts.Declaration]:

@@ -20,6 +20,8 @@ PACKAGES: Final = ("mcp", "mcp_types", "fastmcp")
 COMPAT: Final = "mcp_generated.compat"
 TYPES: Final = "mcp_generated.compat.types"
 _FORMS: Final[tuple[Form, ...]] = ("v1", "v2")
+_CONNECTIONS: Final = ("session", "client")
+_WIDTH: Final = 100  # Longer lines of several names get parentheses.
 
 
 @dataclass(frozen=True, slots=True)
@@ -179,8 +181,6 @@ def _rules(rows: list[dict[str, Any]]) -> Iterator[Rule]:
 #
 # Names are resolved by the scopes of the syntax tree, not by their spelling. The kind of a variable is what is assigned
 # to it in this module or what it is annotated with; of a variable with several kinds, the first one counts.
-
-_CONNECTIONS: Final = ("session", "client")
 
 
 class Names:
@@ -356,8 +356,6 @@ class _Variables(cst.CSTVisitor):
 
 
 # Import lines: one statement of another SDK becomes one or more of this project.
-
-_WIDTH: Final = 100  # Longer lines of several names get parentheses.
 
 
 @dataclass(slots=True)

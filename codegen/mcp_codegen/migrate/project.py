@@ -36,6 +36,30 @@ _FASTMCP_2: Final = re.compile(r"(?m)\bfastmcp(?:\[[^\]]*\])?\"?\s*[=:]?\s*\"?(?
 _RETURNS: Final = re.compile(rb"(?m)^def (\w+)\((?:(?!^def )[\s\S])*?\)\s*->\s*[\"']?([\w.]+)")
 _FASTMCP_OF_V2: Final = re.compile(r"(?:>=|==|~=|\^|>)\s*4\b")
 
+_LOCKS: Final = {
+    "uv.lock": "uv lock",
+    "poetry.lock": "poetry lock",
+    "pdm.lock": "pdm lock",
+    "Pipfile.lock": "pipenv lock",
+    "pixi.lock": "pixi lock",
+}
+_SETTINGS: Final = "fastmcp.json"
+_REQUIREMENT: Final = re.compile(r"([A-Za-z0-9][\w.-]*)\s*(?:\[([^\]]*)\])?\s*([^;]*?)\s*(;.*)?")
+_LINE: Final = re.compile(r"(\s*)([A-Za-z0-9][\w.-]*(?:\[[^\]]*\])?[^#\n]*?)(\s*(?:#.*)?)")
+_POETRY: Final = re.compile(r"\s*([\w.-]+)\s*=\s*(.+?)\s*")
+_WORD: Final = re.compile(
+    r"""(?<![\w./@-])(["']?)((?:mcp|fastmcp)(?:\[[^\]\s]*\])?(?:[<>=~!][^\s"'\\;&]*)?)\1(?=[\s\\;&]|$)"""
+)
+_INSTALLS: Final = re.compile(r"\b(?:install|add|--with|--from)\b")
+_COMMAND: Final = re.compile(r"""["'\s](?:fastmcp|mcp)["',\s]+(?:run|dev|install|inspect)\b""")
+_FILTER: Final = re.compile(r"\b(?:mcp|fastmcp)\.[a-z_]\w*(?:\.\w+)+\b")
+_IMPORTS: Final = re.compile(rb"(?m)^\s*(?:from|import)\s+([A-Za-z_]\w*)")
+_HTTP: Final = re.compile(rb"streamable|\bsse|http_app|[\"']http[\"']|StreamableHTTP|SSETransport|Client\([\"']http")
+_COMMENT: Final = re.compile(rb"(?m)^\s*# mcp-generated: .*$")
+_AUTH: Final = re.compile(
+    rb"\b(?:AuthSettings|TokenVerifier|\w*OAuth\w*|get_access_token|StaticTokenVerifier|JWTVerifier)\b"
+)
+
 
 class Project:
     """The files below a folder, or one file."""
@@ -139,30 +163,6 @@ def _assigned(data: bytes) -> dict[str, str]:
 #
 # They are edited as text, so that their layout and comments stay. What is a requirement is known from the parsed
 # document.
-
-_LOCKS: Final = {
-    "uv.lock": "uv lock",
-    "poetry.lock": "poetry lock",
-    "pdm.lock": "pdm lock",
-    "Pipfile.lock": "pipenv lock",
-    "pixi.lock": "pixi lock",
-}
-_SETTINGS: Final = "fastmcp.json"
-_REQUIREMENT: Final = re.compile(r"([A-Za-z0-9][\w.-]*)\s*(?:\[([^\]]*)\])?\s*([^;]*?)\s*(;.*)?")
-_LINE: Final = re.compile(r"(\s*)([A-Za-z0-9][\w.-]*(?:\[[^\]]*\])?[^#\n]*?)(\s*(?:#.*)?)")
-_POETRY: Final = re.compile(r"\s*([\w.-]+)\s*=\s*(.+?)\s*")
-_WORD: Final = re.compile(
-    r"""(?<![\w./@-])(["']?)((?:mcp|fastmcp)(?:\[[^\]\s]*\])?(?:[<>=~!][^\s"'\\;&]*)?)\1(?=[\s\\;&]|$)"""
-)
-_INSTALLS: Final = re.compile(r"\b(?:install|add|--with|--from)\b")
-_COMMAND: Final = re.compile(r"""["'\s](?:fastmcp|mcp)["',\s]+(?:run|dev|install|inspect)\b""")
-_FILTER: Final = re.compile(r"\b(?:mcp|fastmcp)\.[a-z_]\w*(?:\.\w+)+\b")
-_IMPORTS: Final = re.compile(rb"(?m)^\s*(?:from|import)\s+([A-Za-z_]\w*)")
-_HTTP: Final = re.compile(rb"streamable|\bsse|http_app|[\"']http[\"']|StreamableHTTP|SSETransport|Client\([\"']http")
-_COMMENT: Final = re.compile(rb"(?m)^\s*# mcp-generated: .*$")
-_AUTH: Final = re.compile(
-    rb"\b(?:AuthSettings|TokenVerifier|\w*OAuth\w*|get_access_token|StaticTokenVerifier|JWTVerifier)\b"
-)
 
 
 @dataclass(frozen=True, slots=True)

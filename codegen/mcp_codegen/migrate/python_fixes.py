@@ -38,6 +38,7 @@ _NESTED: Final = (
     cst.Match,
 )
 _SCHEMAS: Final = frozenset({"inputSchema", "input_schema"})
+_SPACE: Final = cst.Comma(whitespace_after=cst.SimpleWhitespace(" "))
 
 
 @dataclass(frozen=True, slots=True)
@@ -300,9 +301,6 @@ def _is_main_guard(node: cst.CSTNode) -> bool:
     return (
         isinstance(node, cst.If) and isinstance(test := node.test, cst.Comparison) and dotted(test.left) == "__name__"
     )
-
-
-_SPACE: Final = cst.Comma(whitespace_after=cst.SimpleWhitespace(" "))
 
 
 def _with_file(arguments: Sequence[cst.Arg]) -> list[cst.Arg]:

@@ -20,6 +20,10 @@ from ..testkit.processes import split_command
 
 DOCUMENTATION: Final = "https://mcp-codegen.example/docs/migrate.html"
 MARK: Final = "# mcp-generated: "
+_LEFT_OUT: Final = frozenset(
+    ".git .hg .venv venv env .tox .nox .eggs .mypy_cache .ruff_cache .pytest_cache __pycache__ build dist node_modules"
+    " site-packages".split()
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -119,11 +123,6 @@ def _count(number: int, noun: str) -> str:
 
 
 # The files of a project, without its environments, its builds and what links lead to.
-
-_LEFT_OUT: Final = frozenset(
-    ".git .hg .venv venv env .tox .nox .eggs .mypy_cache .ruff_cache .pytest_cache __pycache__ build dist node_modules"
-    " site-packages".split()
-)
 
 
 def python_files(folder: Path) -> list[Path]:

@@ -12,6 +12,16 @@ from typing import Final, Literal
 Scalar = str | int | bool
 Side = Literal["client", "server"]
 
+# The types of Python for those of JSON, where a number is not kept as an integer.
+PYTHON_TYPES: Final[Mapping[str, str]] = {
+    "string": "str",
+    "integer": "int",
+    "number": "float",
+    "boolean": "bool",
+    "null": "None",
+    "any": "Any",
+}
+
 
 @dataclass(frozen=True, slots=True)
 class Ref:
@@ -34,17 +44,6 @@ class Plain:
     max_length: int | None = None
     pattern: str | None = None
     format: str = field(default="", compare=False)
-
-
-# The types of Python for those of JSON, where a number is not kept as an integer.
-PYTHON_TYPES: Final[Mapping[str, str]] = {
-    "string": "str",
-    "integer": "int",
-    "number": "float",
-    "boolean": "bool",
-    "null": "None",
-    "any": "Any",
-}
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,6 +12,47 @@ from .names import snake
 from .overlay import Overlay
 from .types import NamedTypes
 
+# The HTTP profile of a lifecycle of which nothing is said.
+PLAIN_HTTP: Final[Mapping[str, Any]] = {
+    "streamable": True,
+    "version_header": True,
+    "priming_event": False,
+    "resource_metadata": True,
+    "name_params": {},
+    "statuses": {},
+}
+CAPABILITIES: Final = {"client": "ClientCapabilities", "server": "ServerCapabilities"}
+# After this marker, the path of a capability has one name, which may contain dots, then `#` and a setting of it.
+_EXTENSIONS: Final = ".extensions."
+
+_OWN: Final = "io.modelcontextprotocol/"
+# By the type that has the property: the properties, and what the runtime does with them.
+BY_HAND: Final = {
+    "RequestMetaObject": (
+        (
+            "progressToken",
+            *(f"{_OWN}{name}" for name in ("protocolVersion", "clientInfo", "clientCapabilities", "logLevel")),
+        ),
+        "read which version and client a request is of",
+    ),
+    "ResultMetaObject": ((f"{_OWN}serverInfo",), "say which server a result is of"),
+    "NotificationMetaObject": ((f"{_OWN}subscriptionId",), "pass a change to its subscription"),
+    "CancelledNotificationParams": (("requestId", "reason"), "cancel a request"),
+    "ProgressNotificationParams": (("progressToken", "progress", "total", "message"), "report progress"),
+    "LoggingMessageNotificationParams": (("level", "data", "logger"), "send log messages"),
+    "DiscoverResult": (("supportedVersions", "capabilities", "instructions"), "discover a server"),
+    "CacheableResult": (("ttlMs", "cacheScope"), "keep results"),
+    "PaginatedResult": (("nextCursor",), "follow the pages of a list"),
+    "PaginatedRequestParams": (("cursor",), "follow the pages of a list"),
+    "InputRequiredResult": (("inputRequests", "requestState"), "ask for input"),
+    "InputResponseRequestParams": (("inputResponses", "requestState"), "answer requests for input"),
+    "SubscriptionsListenRequestParams": (("notifications",), "subscribe"),
+    "SubscriptionsAcknowledgedNotificationParams": (("notifications",), "subscribe"),
+    "ResourceUpdatedNotificationParams": (("uri",), "notify subscribers"),
+}
+# Those that the runtime takes from the tables of a revision: the rules of HTTP for the headers of tools.
+FROM_TABLES: Final = ("Tool.inputSchema", "Tool.name", "ListToolsResult.tools", "CallToolRequestParams.arguments")
+
 
 def derive_lifecycle(methods: tuple[ir.Method, ...], revision: str, overlay: Overlay) -> ir.Lifecycle:
     """Return the one lifecycle of the overlay whose roles are all methods of this revision."""
@@ -34,17 +75,6 @@ def derive_lifecycle(methods: tuple[ir.Method, ...], revision: str, overlay: Ove
         )
     _ = styles.use(fitting[0])
     return ir.Lifecycle(fitting[0], by_style[fitting[0]])
-
-
-# The HTTP profile of a lifecycle of which nothing is said.
-PLAIN_HTTP: Final[Mapping[str, Any]] = {
-    "streamable": True,
-    "version_header": True,
-    "priming_event": False,
-    "resource_metadata": True,
-    "name_params": {},
-    "statuses": {},
-}
 
 
 def derive_http(
@@ -165,11 +195,6 @@ def derive_error_codes(
 
 # The capabilities of a revision: their paths, and the params that need a further capability.
 
-CAPABILITIES: Final = {"client": "ClientCapabilities", "server": "ServerCapabilities"}
-
-# After this marker, the path of a capability has one name, which may contain dots, then `#` and a setting of it.
-_EXTENSIONS: Final = ".extensions."
-
 
 def declared_path(types: NamedTypes, side: str, segments: list[str]) -> list[str]:
     """Return the side and as many of the segments as its capabilities type has, nested; an empty list if it has
@@ -254,36 +279,6 @@ def _possible(written: ir.Type) -> set[object]:
 # What belongs to an app is in one revision, and reaches all others by conversion. The lifecycle is not: it is that of
 # each connection. Rows of `[[rename]]` may give properties other names: the tables of a revision tell the runtime those
 # of `FROM_TABLES`, and those of `BY_HAND` stop an import.
-
-_OWN: Final = "io.modelcontextprotocol/"
-# By the type that has the property: the properties, and what the runtime does with them.
-BY_HAND: Final = {
-    "RequestMetaObject": (
-        (
-            "progressToken",
-            *(f"{_OWN}{name}" for name in ("protocolVersion", "clientInfo", "clientCapabilities", "logLevel")),
-        ),
-        "read which version and client a request is of",
-    ),
-    "ResultMetaObject": ((f"{_OWN}serverInfo",), "say which server a result is of"),
-    "NotificationMetaObject": ((f"{_OWN}subscriptionId",), "pass a change to its subscription"),
-    "CancelledNotificationParams": (("requestId", "reason"), "cancel a request"),
-    "ProgressNotificationParams": (("progressToken", "progress", "total", "message"), "report progress"),
-    "LoggingMessageNotificationParams": (("level", "data", "logger"), "send log messages"),
-    "DiscoverResult": (("supportedVersions", "capabilities", "instructions"), "discover a server"),
-    "CacheableResult": (("ttlMs", "cacheScope"), "keep results"),
-    "PaginatedResult": (("nextCursor",), "follow the pages of a list"),
-    "PaginatedRequestParams": (("cursor",), "follow the pages of a list"),
-    "InputRequiredResult": (("inputRequests", "requestState"), "ask for input"),
-    "InputResponseRequestParams": (("inputResponses", "requestState"), "answer requests for input"),
-    "SubscriptionsListenRequestParams": (("notifications",), "subscribe"),
-    "SubscriptionsAcknowledgedNotificationParams": (("notifications",), "subscribe"),
-    "ResourceUpdatedNotificationParams": (("uri",), "notify subscribers"),
-}
-
-
-# Those that the runtime takes from the tables of a revision: the rules of HTTP for the headers of tools.
-FROM_TABLES: Final = ("Tool.inputSchema", "Tool.name", "ListToolsResult.tools", "CallToolRequestParams.arguments")
 
 
 def other_names(types: NamedTypes, overlay: Overlay) -> dict[str, str]:

@@ -24,6 +24,23 @@ from .names import snake
 from .overlay import DIRECTIONS, Overlay, OverlayRow, OverlayRows
 from .types import NamedTypes, merged_union
 
+_NO_CAPABILITY: Final = "none"
+NO_TAGS: Final[Mapping[str, MessageTags]] = {}
+
+MethodKind = Literal["request", "notification", "input_request"]
+Direction = Literal["client_to_server", "server_to_client"]
+# The unions of the schema that define which side sends which messages.
+ROLES: Final[Mapping[str, tuple[MethodKind, Direction]]] = {
+    "ClientRequest": ("request", "client_to_server"),
+    "ServerRequest": ("request", "server_to_client"),
+    "InputRequest": ("input_request", "server_to_client"),
+    "ClientNotification": ("notification", "client_to_server"),
+    "ServerNotification": ("notification", "server_to_client"),
+}
+_REMEDIES: Final = ("@direction", "a row of [[direction]] in overlay.toml")
+_METADATA: Final = "_meta"
+_SUFFIXES: Final = {"request": "Request", "input_request": "Request", "notification": "Notification"}
+
 # What the rules of the method table read from types and of rows.
 
 
@@ -53,8 +70,6 @@ def constants_of(written: Type) -> tuple[Scalar, ...]:
 # `@direction client_to_server` or `server_to_client`: the side that sends a message, for one that is in no union.
 # `@capability server.tools` or `none`: the capability that it needs. `@result FetchedPage`: the result of a request.
 
-_NO_CAPABILITY: Final = "none"
-
 
 @dataclass(frozen=True, slots=True)
 class MessageTags:
@@ -63,9 +78,6 @@ class MessageTags:
     direction: str = ""
     capability: str | None = None
     result: str = ""
-
-
-NO_TAGS: Final[Mapping[str, MessageTags]] = {}
 
 
 def read_message_tags(schema: Mapping[str, Any], types: NamedTypes, revision: str) -> dict[str, MessageTags]:
@@ -119,21 +131,6 @@ def _tags(name: str, written: Mapping[str, Any], types: NamedTypes, revision: st
 
 def _error(revision: str, name: str, tag: str, value: str, remedy: str) -> RuleError:
     return RuleError(f"{revision}: {name} has @{tag} {value:.100}, which it cannot have; {remedy}", rule=tag, at=name)
-
-
-MethodKind = Literal["request", "notification", "input_request"]
-Direction = Literal["client_to_server", "server_to_client"]
-# The unions of the schema that define which side sends which messages.
-ROLES: Final[Mapping[str, tuple[MethodKind, Direction]]] = {
-    "ClientRequest": ("request", "client_to_server"),
-    "ServerRequest": ("request", "server_to_client"),
-    "InputRequest": ("input_request", "server_to_client"),
-    "ClientNotification": ("notification", "client_to_server"),
-    "ServerNotification": ("notification", "server_to_client"),
-}
-_REMEDIES: Final = ("@direction", "a row of [[direction]] in overlay.toml")
-_METADATA: Final = "_meta"
-_SUFFIXES: Final = {"request": "Request", "input_request": "Request", "notification": "Notification"}
 
 
 def derive_methods(

@@ -35,6 +35,19 @@ _RESERVED_BY_MODULE: Final = frozenset(dir(builtins)) - {"ConnectionError"} | {
     *("Union", "WireModel", "const", "default_to", "TypeAlias", "Optional", "Dict", "List", "BaseModel", "ConfigDict"),
     *("Essential", "MatchedModel", "Matches", "ServerDetails", "ToolListMethods", "ToolMethods"),
 }
+# The parameters that generated methods have besides the properties of the params.
+_PARAMETERS: Final = frozenset(
+    ("self", "params", "options", "keywords", "timeout", "max_timeout", "on_progress", "meta", "bypass_cache")
+)
+
+# Characters to try for a class of characters.
+_CHARACTERS: Final = "a0A-_./: é"
+_TOKEN: Final = re.compile(
+    r"(?P<open>\((?:\?:|\?P?<\w+>|(?!\?)))|(?P<close>\))|(?P<either>\|)|(?P<anchor>\^|\$|\\[bBAZz])"
+    r"|(?P<one>\[\^?\]?(?:\\.|[^\]\\])*\]|\\.|[^\\()|*+?])(?P<times>[*+?]\??|\{(?P<least>\d+)(?:,\d*)?\}\??)?",
+    re.DOTALL,
+)
+_REPEATED: Final = re.compile(r"[*+?]\??|\{(?P<least>\d+)(?:,\d*)?\}\??")
 
 
 def snake(name: str) -> str:
@@ -87,27 +100,12 @@ def callable_name(stem: str) -> str:
     return stem + "_" if keyword.iskeyword(stem) or stem in RESERVED_BY_ENDPOINTS else stem
 
 
-# The parameters that generated methods have besides the properties of the params.
-_PARAMETERS: Final = frozenset(
-    ("self", "params", "options", "keywords", "timeout", "max_timeout", "on_progress", "meta", "bypass_cache")
-)
-
-
 def parameter_name(attribute: str) -> str:
     """Return a keyword of a generated method."""
     return attribute + "_" if attribute in _PARAMETERS else attribute
 
 
 # Texts that match a pattern: for the regular expressions that schemas have.
-
-# Characters to try for a class of characters.
-_CHARACTERS: Final = "a0A-_./: é"
-_TOKEN: Final = re.compile(
-    r"(?P<open>\((?:\?:|\?P?<\w+>|(?!\?)))|(?P<close>\))|(?P<either>\|)|(?P<anchor>\^|\$|\\[bBAZz])"
-    r"|(?P<one>\[\^?\]?(?:\\.|[^\]\\])*\]|\\.|[^\\()|*+?])(?P<times>[*+?]\??|\{(?P<least>\d+)(?:,\d*)?\}\??)?",
-    re.DOTALL,
-)
-_REPEATED: Final = re.compile(r"[*+?]\??|\{(?P<least>\d+)(?:,\d*)?\}\??")
 
 
 def matching_text(pattern: str) -> str | None:

@@ -54,6 +54,12 @@ _TABLES: Final = {
     "form": "of",
 }
 
+_FORM_TABLES: Final = tuple(
+    "name alias written literal constant field undeclared order copy deprecated inlined moved no_base extra also "
+    "without wire wire_extra wire_name wire_class wire_absent".split()
+)
+_ALL: Final = "*"
+
 
 @dataclass(frozen=True)
 class OverlayRow:
@@ -279,12 +285,6 @@ def _is_ours(doc: str) -> bool:
 # | `without`    | a category of messages               | none: they are in no union and no table                      |
 # | `wire`       | a property in the types of a version | its type, as Python, in the modules of one version           |
 # | `wire_extra` | a class in those modules             | what becomes of unknown properties                           |
-
-_FORM_TABLES: Final = tuple(
-    "name alias written literal constant field undeclared order copy deprecated inlined moved no_base extra also "
-    "without wire wire_extra wire_name wire_class wire_absent".split()
-)
-_ALL: Final = "*"
 
 
 class FormRow(BaseModel, extra="forbid", frozen=True):

@@ -19,6 +19,29 @@ SINCE: Final = "x-since"  # The version that a type, a property or a method firs
 Direction = Literal["client_to_server", "server_to_client"]
 DIRECTIONS: Final[tuple[Direction, ...]] = ("client_to_server", "server_to_client")
 _SPACE: Final = re.compile(r"\s+")
+DRAFT_7: Final = "http://json-schema.org/draft-07/schema#"
+LATEST: Final = "https://json-schema.org/draft/2020-12/schema"
+_OLDER: Final = ("draft-03", "draft-04", "draft-06", "draft-07")
+
+_REFUSED: Final = ("$dynamicRef", "$recursiveRef", "$dynamicAnchor", "$recursiveAnchor", "$vocabulary")
+# Where schemas stand inside of a schema.
+_MAPS: Final = ("properties", "patternProperties", "dependentSchemas", "dependencies", "$defs", "definitions")
+_LISTS: Final = ("allOf", "anyOf", "oneOf", "prefixItems", "items")
+_SINGLE: Final = ("items", "additionalItems", "additionalProperties", "unevaluatedItems", "unevaluatedProperties",
+                  "not", "contains", "propertyNames", "if", "then", "else")  # fmt: skip
+# Keywords that say nothing about a value of another type.
+_OF_TYPE: Final[Mapping[str, tuple[str, ...]]] = {
+    "number": ("minimum", "maximum", "exclusiveMinimum", "exclusiveMaximum", "multipleOf"),
+    "string": ("minLength", "maxLength", "pattern"),
+    "array": ("items", "prefixItems", "additionalItems", "unevaluatedItems", "contains", "minContains", "maxContains",
+              "minItems", "maxItems", "uniqueItems"),
+    "object": ("properties", "required", "additionalProperties", "patternProperties", "propertyNames", "minProperties",
+               "maxProperties", "dependencies", "dependentRequired", "dependentSchemas", "unevaluatedProperties"),
+}  # fmt: skip
+_ANY_TYPE: Final = ("type", "enum", "const", "allOf", "anyOf", "oneOf", "not", "if", "then", "else", "$ref")
+ASSERTIONS: Final = frozenset((*_ANY_TYPE, *(keyword for keywords in _OF_TYPE.values() for keyword in keywords)))
+KINDS: Final = ("string", "integer", "number", "boolean", "null", "array", "object")
+_MAX_CHECK: Final = 120_000  # Characters of a JSON Schema that a value is checked with; the runtime takes 131,072.
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,30 +119,6 @@ def require_object(value: object, what: str) -> Schema:
 # * `title`, `description`, `default`, `format`, `content…`, `x-…` and unknown ones assert nothing.
 # * `$dynamicRef`, `$recursiveRef`, a nested `$id`, references to anchors and to other documents are refused by name and
 #   place.
-
-DRAFT_7: Final = "http://json-schema.org/draft-07/schema#"
-LATEST: Final = "https://json-schema.org/draft/2020-12/schema"
-_OLDER: Final = ("draft-03", "draft-04", "draft-06", "draft-07")
-
-_REFUSED: Final = ("$dynamicRef", "$recursiveRef", "$dynamicAnchor", "$recursiveAnchor", "$vocabulary")
-# Where schemas stand inside of a schema.
-_MAPS: Final = ("properties", "patternProperties", "dependentSchemas", "dependencies", "$defs", "definitions")
-_LISTS: Final = ("allOf", "anyOf", "oneOf", "prefixItems", "items")
-_SINGLE: Final = ("items", "additionalItems", "additionalProperties", "unevaluatedItems", "unevaluatedProperties",
-                  "not", "contains", "propertyNames", "if", "then", "else")  # fmt: skip
-# Keywords that say nothing about a value of another type.
-_OF_TYPE: Final[Mapping[str, tuple[str, ...]]] = {
-    "number": ("minimum", "maximum", "exclusiveMinimum", "exclusiveMaximum", "multipleOf"),
-    "string": ("minLength", "maxLength", "pattern"),
-    "array": ("items", "prefixItems", "additionalItems", "unevaluatedItems", "contains", "minContains", "maxContains",
-              "minItems", "maxItems", "uniqueItems"),
-    "object": ("properties", "required", "additionalProperties", "patternProperties", "propertyNames", "minProperties",
-               "maxProperties", "dependencies", "dependentRequired", "dependentSchemas", "unevaluatedProperties"),
-}  # fmt: skip
-_ANY_TYPE: Final = ("type", "enum", "const", "allOf", "anyOf", "oneOf", "not", "if", "then", "else", "$ref")
-ASSERTIONS: Final = frozenset((*_ANY_TYPE, *(keyword for keywords in _OF_TYPE.values() for keyword in keywords)))
-KINDS: Final = ("string", "integer", "number", "boolean", "null", "array", "object")
-_MAX_CHECK: Final = 120_000  # Characters of a JSON Schema that a value is checked with; the runtime takes 131,072.
 
 
 def dialect_of(document: Schema) -> str:

@@ -47,6 +47,7 @@ _ANY: Final[dict[str, Schema]] = {
     "LSPObject": {"type": "object", "additionalProperties": True},
     "LSPArray": {"type": "array", "items": {}},
 }
+_DESCRIPTORS: Final = "#/components/contentDescriptors/"
 
 
 def read_meta_model(document: Schema, name: str) -> ProtocolDocument:
@@ -191,8 +192,6 @@ def _enumeration(item: Schema) -> Schema:
 # A method without a result is a notification. The client sends all methods. Params go by name; those of a method with
 # `paramStructure: by-position` go in a list, and those with `either`, the default, as the manifest says. They come
 # either way.
-
-_DESCRIPTORS: Final = "#/components/contentDescriptors/"
 
 
 def read_open_rpc(document: Schema, name: str, structure: str = "by-name") -> ProtocolDocument:

@@ -48,6 +48,8 @@ DocumentFormat = Literal["json-schema", "meta-model", "open-rpc"]
 Framing = Literal["lines", "headers", "http"]
 MessageForm = Literal["json-rpc", "debug-adapter"]
 ParamStructure = Literal["by-name", "by-position"]
+_INDENT: Final = "        "
+_RESERVED: Final = frozenset((*keyword.kwlist, "run", "start", "connect", "asgi"))  # The methods of every peer.
 
 
 @dataclass(frozen=True, slots=True)
@@ -272,9 +274,6 @@ def _check_http(manifest: ProtocolManifest, methods: tuple[Method, ...]) -> None
 
 
 # The files of the package of a protocol: its types, its methods, and a class for each of its two sides.
-
-_INDENT: Final = "        "
-_RESERVED: Final = frozenset((*keyword.kwlist, "run", "start", "connect", "asgi"))  # The methods of every peer.
 
 
 @dataclass(frozen=True, slots=True)

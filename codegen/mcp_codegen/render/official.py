@@ -24,6 +24,12 @@ from .types import docstring, literal, sentence, value_text
 PARAMS: Final = {"request": "RequestParams", "input_request": "RequestParams", "notification": "NotificationParams"}
 ENVELOPES: Final = ("JSONRPCRequest", "JSONRPCNotification")
 
+_WORD: Final = re.compile(r"\w+")
+_STRING: Final = re.compile(r'"[^"]*"')
+_GENERIC: Final = ("Request", "Notification", "PaginatedRequest")
+# The base of all classes.
+_BASE: Final = "MCPModel"
+
 
 @dataclass(frozen=True)
 class Member:
@@ -233,12 +239,6 @@ def constant(type: Type) -> str:
 
 
 # The declarations of a form: classes, aliases and constants, each after all that it needs.
-
-_WORD: Final = re.compile(r"\w+")
-_STRING: Final = re.compile(r'"[^"]*"')
-_GENERIC: Final = ("Request", "Notification", "PaginatedRequest")
-# The base of all classes.
-_BASE: Final = "MCPModel"
 
 
 @dataclass(frozen=True)

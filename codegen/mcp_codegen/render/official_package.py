@@ -25,6 +25,9 @@ _INDEXES: Final = ("__init__.py", "jsonrpc.py")  # What they import is for other
 _KEPT: Final = ("py.typed",)
 _SIDES: Final = {"CLIENT": "client_to_server", "SERVER": "server_to_client"}
 _CACHED: Final = "CacheableResult"
+_BOUNDS: Final = {"minimum": "ge", "maximum": "le", "min_length": "min_length", "max_length": "max_length"}
+_WORD: Final = re.compile(r"\w+")
+_STRING: Final = re.compile(r'"[^"]*"')
 
 
 @dataclass(frozen=True)
@@ -202,8 +205,6 @@ def _context(protocol: Protocol, validated: Mapping[str, Revision]) -> dict[str,
 # An inline object has the name of its property, with a number where that name is taken, in the order of the alphabet;
 # so does datamodel-code-generator, with which the SDK makes these modules from schema.json.
 
-_BOUNDS: Final = {"minimum": "ge", "maximum": "le", "min_length": "min_length", "max_length": "max_length"}
-
 
 @dataclass(frozen=True)
 class WireField:
@@ -372,10 +373,6 @@ class WireTypes:
             assert isinstance(defined, Object)
             self._write_class(own, defined)
         return self._inline[wanted, name]
-
-
-_WORD: Final = re.compile(r"\w+")
-_STRING: Final = re.compile(r'"[^"]*"')
 
 
 def _references(type: Type) -> Iterator[str]:

@@ -26,6 +26,21 @@ from .types import literal, schema_page, second_names
 
 _TABLE: Final = 2  # The indent of a table of a conversion.
 
+_TEMPLATES: Final = {
+    "__init__.py": "package.py.jinja2",
+    "client.py": "client.py.jinja2",
+    "methods.py": "methods.py.jinja2",
+    "server.py": "server.py.jinja2",
+    "sync.py": "sync.py.jinja2",
+}
+# What the table of a revision says of its place: that it is there.
+_HERE: Final = "__name__"
+# The calls that an app answers.
+_APP_METHODS: Final = frozenset(
+    {"call_tool", "list_tools", "read_resource", "list_resources", "list_resource_templates", "get_prompt"}
+    | {"list_prompts", "complete"}
+)
+
 
 def conversion_tables(steps: list[Step]) -> list[tuple[str, list[tuple[str, str]]]]:
     """Return for each step its target and its tables, as Python texts by their names."""
@@ -60,22 +75,6 @@ def _rules(rules: Mapping[str, str]) -> Iterator[str]:
             yield f"{one_line(those[0])}: {one_line(reason)}"
         else:
             yield f"**dict.fromkeys({filled(tuple(those), _TABLE + 1)}, {one_line(reason)})"
-
-
-_TEMPLATES: Final = {
-    "__init__.py": "package.py.jinja2",
-    "client.py": "client.py.jinja2",
-    "methods.py": "methods.py.jinja2",
-    "server.py": "server.py.jinja2",
-    "sync.py": "sync.py.jinja2",
-}
-# What the table of a revision says of its place: that it is there.
-_HERE: Final = "__name__"
-# The calls that an app answers.
-_APP_METHODS: Final = frozenset(
-    {"call_tool", "list_tools", "read_resource", "list_resources", "list_resource_templates", "get_prompt"}
-    | {"list_prompts", "complete"}
-)
 
 
 class RevisionPackage:

@@ -28,6 +28,26 @@ _SORTED: Final = "lint.isort.split-on-trailing-comma = false"
 _IMPORTS: Final = ("check", "--quiet", "--fix", "--exit-zero", "--select", "F401,I001", "--config", _SORTED)
 _LAYOUT: Final = ("format",)
 _PLACE: Final = re.compile(r"(\d+)\.py:(\d+):(.*)")
+_TABLE_WIDTH: Final = 120
+
+_CALLS: Final = frozenset({"ConfigDict", "Field", "Matches", "TypeAliasType", "const", "deprecated", "default_to"})
+_ANNOTATION_NAMES: Final = frozenset({"Any", "Int", "Literal", "Number", "bool", "dict", "list", "str"})
+_NODES: Final = (
+    *(
+        ast.Attribute,
+        ast.Module,
+        ast.ImportFrom,
+        ast.alias,
+        ast.ClassDef,
+        ast.AnnAssign,
+        ast.Assign,
+        ast.Expr,
+        ast.Pass,
+        ast.Call,
+    ),
+    *(ast.keyword, ast.Name, ast.Load, ast.Store, ast.Constant, ast.Subscript, ast.Tuple, ast.BinOp, ast.BitOr),
+    *(ast.UnaryOp, ast.USub, ast.List),
+)
 
 
 @lru_cache(maxsize=4)
@@ -106,8 +126,6 @@ def _environment(templates: Templates) -> jinja2.Environment:
 
 # Tables of data, in fewer lines than the formatter: a row begins a line, and what is in a row fills its lines.
 
-_TABLE_WIDTH: Final = 120
-
 
 def printed_table(rows: Mapping[str, str], indent: int) -> str:
     """Return a dict in a line of that indent, with a line for each row: Python texts by their keys."""
@@ -176,25 +194,6 @@ def _is_sequence(value: Any) -> TypeGuard[tuple[Any, ...] | list[Any]]:
 # Check that a types.py has exactly the types of the revision.
 #
 # Schema text is untrusted. The tokens of `types_py` keep it out of the syntax; this looks at the result and makes sure.
-
-_CALLS: Final = frozenset({"ConfigDict", "Field", "Matches", "TypeAliasType", "const", "deprecated", "default_to"})
-_ANNOTATION_NAMES: Final = frozenset({"Any", "Int", "Literal", "Number", "bool", "dict", "list", "str"})
-_NODES: Final = (
-    *(
-        ast.Attribute,
-        ast.Module,
-        ast.ImportFrom,
-        ast.alias,
-        ast.ClassDef,
-        ast.AnnAssign,
-        ast.Assign,
-        ast.Expr,
-        ast.Pass,
-        ast.Call,
-    ),
-    *(ast.keyword, ast.Name, ast.Load, ast.Store, ast.Constant, ast.Subscript, ast.Tuple, ast.BinOp, ast.BitOr),
-    *(ast.UnaryOp, ast.USub, ast.List),
-)
 
 
 def verify_types_module(source: str, revision: Revision, own: Collection[str] | None = None) -> None:

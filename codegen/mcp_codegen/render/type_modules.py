@@ -27,6 +27,10 @@ from .types import docstring, is_second_name
 # The section of the types that are in no category, and before no type that is in one.
 _OTHER: Final = "Other types"
 _WIDTH: Final = 90
+_WHOLE: Final = "types.py"
+_MESSAGES: Final = "messages"
+_NOT_IN_NAMES: Final = re.compile(r"[^a-z0-9]+")
+_WORD: Final = re.compile(r"\w+")
 
 
 def split(text: str) -> dict[str, str]:
@@ -189,12 +193,6 @@ class _Unquoted(ast.NodeTransformer):
 
     def visit_Call(self, node: ast.Call) -> ast.expr:
         return node
-
-
-_WHOLE: Final = "types.py"
-_MESSAGES: Final = "messages"
-_NOT_IN_NAMES: Final = re.compile(r"[^a-z0-9]+")
-_WORD: Final = re.compile(r"\w+")
 
 
 def split_types(files: Mapping[str, str], revision: Revision) -> dict[str, str]:

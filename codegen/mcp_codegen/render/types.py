@@ -26,6 +26,16 @@ _TOKEN: Final = re.compile(
 _WIDTH: Final = 116
 _PUBLISHED: Final = re.compile(r"\d{4}-\d{2}-\d{2}")
 
+_FORMATS: Final = {"byte": "EncodedBytes", "uri": "Uri", "uri-template": "UriTemplate"}
+_PLAIN: Final[dict[str, Schema]] = {
+    "string": {"type": "string"},
+    "integer": {"type": "integer", "customTypePath": "mcp_runtime.protocol.wire_models.Int"},
+    "number": {"type": "number", "customTypePath": "mcp_runtime.protocol.wire_models.Number"},
+    "boolean": {"type": "boolean"},
+    "null": {"type": "null"},
+    "any": {},
+}
+
 
 def second_names(revision: ir.Revision, own: Collection[str] | None = None) -> dict[str, str]:
     """Return the declarations that datamodel-code-generator does not write, by name; only of `own` types, if they are
@@ -293,14 +303,3 @@ def _discriminator(arms: tuple[ir.Type, ...], tag: str | None, tokens: Masker) -
     fields = [field for obj in objects if isinstance(obj, ir.Object) for field in tokens.own(obj) if field.wire == tag]
     names = {tokens.mask_property(field) for field in fields}
     return {"discriminator": {"propertyName": names.pop()}} if len(names) == 1 and len(fields) == len(arms) else {}
-
-
-_FORMATS: Final = {"byte": "EncodedBytes", "uri": "Uri", "uri-template": "UriTemplate"}
-_PLAIN: Final[dict[str, Schema]] = {
-    "string": {"type": "string"},
-    "integer": {"type": "integer", "customTypePath": "mcp_runtime.protocol.wire_models.Int"},
-    "number": {"type": "number", "customTypePath": "mcp_runtime.protocol.wire_models.Number"},
-    "boolean": {"type": "boolean"},
-    "null": {"type": "null"},
-    "any": {},
-}

@@ -13,6 +13,9 @@ from ..errors import Json
 from ..model.ir import Revision
 from ..paths import read_toml
 
+# The years between the deprecation and the removal of a feature: feature lifecycle of the specification.
+_WINDOW_YEARS: Final = 1
+
 
 class Severity(IntEnum):
     """The effect of a change on an unchanged program: it works, it works for now, or it breaks."""
@@ -46,9 +49,6 @@ def _rules() -> Mapping[str, Rule]:
 
 
 DIFF_RULES: Final = _rules()
-
-# The years between the deprecation and the removal of a feature: feature lifecycle of the specification.
-_WINDOW_YEARS: Final = 1
 
 
 @dataclass(frozen=True, slots=True)

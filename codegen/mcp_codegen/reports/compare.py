@@ -23,6 +23,8 @@ _HTTP: Final[dict[str, ir.Side]] = {
     "priming_event": "server",
     "resource_metadata": "server",
 }
+_ENVELOPES: Final = {"Request": "JSONRPCRequest", "Notification": "JSONRPCNotification"}
+_BASES: Final = {"request": "Request", "input_request": "Request", "notification": "Notification"}
 
 
 def overall_changes(old: ir.Revision, new: ir.Revision, evidence: Evidence) -> Iterator[DiffChange]:
@@ -100,9 +102,6 @@ def _http(old: ir.Revision, new: ir.Revision, evidence: Evidence) -> Iterator[Di
 #
 # Some revisions declare the envelope of a message (`jsonrpc`, `id`) in every message and some separately; some declare
 # the common properties of params only in the base message. Neither makes a difference on the wire.
-
-_ENVELOPES: Final = {"Request": "JSONRPCRequest", "Notification": "JSONRPCNotification"}
-_BASES: Final = {"request": "Request", "input_request": "Request", "notification": "Notification"}
 
 
 def canonical(revision: ir.Revision) -> ir.Revision:

@@ -25,6 +25,7 @@ from .compare import compare, show
 Written = list[Any]
 
 _SIDES: Final[Mapping[str, str]] = {"client_to_server": "client", "server_to_client": "server"}
+_ESCAPES: Final[Mapping[str, str]] = {char: f"\\u{ord(char):04x}" for char in "<>&\u2028\u2029"}
 
 
 def content(revisions: Sequence[Revision]) -> dict[str, Any]:
@@ -122,8 +123,6 @@ def _change(change: DiffChange) -> list[str]:
 #
 # Schema text is untrusted: the page contains it as JSON in which no tag can begin, and the script inserts it as text.
 # The content security policy of the page allows that one script and that one style, and no connection.
-
-_ESCAPES: Final[Mapping[str, str]] = {char: f"\\u{ord(char):04x}" for char in "<>&\u2028\u2029"}
 
 
 def page(content: Mapping[str, Any], templates: Path) -> str:

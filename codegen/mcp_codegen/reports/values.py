@@ -9,6 +9,11 @@ from typing import Final
 
 from ..model.ir import Alias, Array, Field, Map, Method, Object, Plain, Ref, Revision, Side, Type, Union, Values
 
+_SENDERS: Final[dict[str, tuple[Side, Side]]] = {
+    "client_to_server": ("client", "server"),
+    "server_to_client": ("server", "client"),
+}
+
 
 class Relation(Enum):
     """The relation of the newer values to the older ones; `DESCRIBED`: the same values, described differently."""
@@ -154,11 +159,6 @@ def _minimum_fits(bound: float | None, other: float | None) -> bool:
 
 
 # The directions of types: the sides that send and that receive values of each type.
-
-_SENDERS: Final[dict[str, tuple[Side, Side]]] = {
-    "client_to_server": ("client", "server"),
-    "server_to_client": ("server", "client"),
-}
 
 
 @dataclass

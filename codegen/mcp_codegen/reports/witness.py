@@ -23,6 +23,31 @@ _TEXTS: Final = ("text", "", "a", "1", "https://example.org/", "aGk=")
 _ANY: Final[tuple[Json, ...]] = ({}, "text", 1, 0.5, True, [], None)
 _DEPTH: Final = 12
 _LIMIT: Final = 200  # Values of one type: each is validated twice.
+Schema = dict[str, Any]
+
+_NOTHING: Final[Schema] = {"not": {}}
+_VERSION_HEADER: Final = "MCP-Protocol-Version"
+METHOD_HEADER: Final = "Mcp-Method"
+NAME_HEADER: Final = "Mcp-Name"
+# What HTTP messages of a revision with a feature are like, and those of a revision without it.
+_HTTP_HEADS: Final[dict[str, tuple[Schema, Schema]]] = {
+    "streamable": ({"properties": {"event": {"const": "message"}}}, {"properties": {"event": {"const": "endpoint"}}}),
+    "version_header": ({"properties": {"headers": {"required": [_VERSION_HEADER]}}}, {}),
+    "priming_event": ({}, {"properties": {"data": {"minLength": 1}}}),
+    "resource_metadata": (
+        {"properties": {"headers": {"properties": {"WWW-Authenticate": {"pattern": "resource_metadata="}}}}},
+        {},
+    ),
+    "tool_headers": ({"properties": {"headers": {"required": ["Mcp-Param-Region"]}}}, {}),
+}
+
+# What the two sides send over HTTP: values of which one revision accepts some that the other refuses.
+_HTTP: Final[dict[str, list[Json]]] = {
+    "streamable": [{"event": "endpoint", "data": "/messages"}, {"event": "message", "data": "{}"}],
+    "priming_event": [{"id": "1", "data": ""}],
+    "resource_metadata": [{"status": 401, "headers": {"WWW-Authenticate": "Bearer"}}],
+}
+_REQUEST: Final[list[Json]] = [{"headers": {"Content-Type": "application/json"}}]
 
 
 class Candidates:
@@ -130,24 +155,6 @@ def bounds_of(written: Type | None) -> Iterator[float | str]:
 #
 # What no type shows are the messages of a direction, the results of a method, the capabilities that it needs, and the
 # heads of HTTP messages. With these schemas a validator decides whether a revision accepts a value.
-
-Schema = dict[str, Any]
-
-_NOTHING: Final[Schema] = {"not": {}}
-_VERSION_HEADER: Final = "MCP-Protocol-Version"
-METHOD_HEADER: Final = "Mcp-Method"
-NAME_HEADER: Final = "Mcp-Name"
-# What HTTP messages of a revision with a feature are like, and those of a revision without it.
-_HTTP_HEADS: Final[dict[str, tuple[Schema, Schema]]] = {
-    "streamable": ({"properties": {"event": {"const": "message"}}}, {"properties": {"event": {"const": "endpoint"}}}),
-    "version_header": ({"properties": {"headers": {"required": [_VERSION_HEADER]}}}, {}),
-    "priming_event": ({}, {"properties": {"data": {"minLength": 1}}}),
-    "resource_metadata": (
-        {"properties": {"headers": {"properties": {"WWW-Authenticate": {"pattern": "resource_metadata="}}}}},
-        {},
-    ),
-    "tool_headers": ({"properties": {"headers": {"required": ["Mcp-Param-Region"]}}}, {}),
-}
 
 
 def definitions(revision: Revision) -> dict[str, Schema]:
@@ -275,15 +282,6 @@ def _http(revision: Revision, feature: str) -> Schema:
     with_it, without = _HTTP_HEADS[feature]
     has_it = revision.http.tool_schemas if feature == "tool_headers" else getattr(revision.http, feature)
     return with_it if has_it else without
-
-
-# What the two sides send over HTTP: values of which one revision accepts some that the other refuses.
-_HTTP: Final[dict[str, list[Json]]] = {
-    "streamable": [{"event": "endpoint", "data": "/messages"}, {"event": "message", "data": "{}"}],
-    "priming_event": [{"id": "1", "data": ""}],
-    "resource_metadata": [{"status": 401, "headers": {"WWW-Authenticate": "Bearer"}}],
-}
-_REQUEST: Final[list[Json]] = [{"headers": {"Content-Type": "application/json"}}]
 
 
 @dataclass(frozen=True, slots=True)

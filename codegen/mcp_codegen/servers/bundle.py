@@ -20,6 +20,56 @@ from typing import Any, Final, NamedTuple
 
 from ..errors import CodegenError, JsonObject, is_list, is_object
 
+NEWEST: Final = "0.4"  # The only one with the type uv.
+_STABLE: Final = "0.3"
+START: Final = "start_of_bundle.py"
+# Starts the server with the packages of the bundle. It is read by whatever Python the host finds, so it is plain.
+_START: Final = '''"""Starts the server of this bundle with the packages of this bundle."""
+import os
+import runpy
+import sys
+
+VERSIONS = {versions}
+ROOT = os.path.dirname(os.path.abspath(__file__))
+if "%d.%d" % sys.version_info[:2] not in VERSIONS:
+    sys.exit("error: this bundle is for Python %s, and Python %s has started it" % (" or ".join(VERSIONS), sys.version))
+sys.path[:0] = [os.path.join(ROOT, *place) for place in {places}]
+sys.argv[0] = os.path.join(ROOT, *{entry})
+runpy.run_path(sys.argv[0], run_name="__main__")
+'''
+
+_MAX_BYTES: Final = 64 << 20
+_MAX_BUILT: Final = 256 << 20  # With the packages of Node.
+_EPOCH: Final = (1980, 1, 1, 0, 0, 0)  # Two bundles of one source are equal.
+BUILT: Final = frozenset({"node_modules", "dist", "build", "target"})  # What a program of Node or Rust consists of.
+_LEFT_OUT: Final = BUILT | frozenset(
+    ".git .venv venv env __pycache__ .pytest_cache .mypy_cache .ruff_cache .cache .bin tests test .github "
+    ".vscode .cursor .idea".split()
+)
+_SECRET_FILES: Final = re.compile(r"\.env(\..*)?|.*\.(pem|key|p12|mcpb|log|pyc)|id_[a-z0-9]+")
+_SECRET: Final = re.compile(r"key|token|secret|passw|credential", re.I)
+_OF_SYSTEM: Final = frozenset(
+    "HOME PATH USER SHELL LANG TERM TMPDIR PWD PYTHONPATH USERPROFILE APPDATA NODE_ENV CI".split()
+)
+_SCRIPTS: Final = (".js", ".mjs", ".cjs", ".ts", ".mts")
+_OF_NODE: Final = re.compile(rb"""process\.env(?:\.([A-Z][A-Z0-9_]*)|\[["']([A-Za-z]\w*)["']\])""")
+_USED: Final = re.compile(r"\$\{user_config\.([^}]*)\}")
+_VERSION: Final = re.compile(r"\d+\.\d+\.\d+([-+][0-9A-Za-z.+-]+)?")
+_TOP: Final = {
+    "0.1": "$schema dxt_version manifest_version name display_name version description long_description author "
+    "repository homepage documentation support icon screenshots server tools tools_generated prompts "
+    "prompts_generated keywords license compatibility user_config",
+    "0.2": "privacy_policies",
+    "0.3": "icons localization _meta",
+    "0.4": "",
+}
+MANIFESTS: Final = tuple(_TOP)
+_NEEDED: Final = ("name", "version", "description", "author", "server")
+_TYPES: Final = {"0.1": ("python", "node", "binary"), "0.4": ("python", "node", "binary", "uv")}
+_CONFIG_TYPES: Final = ("string", "number", "boolean", "directory", "file")
+_PLATFORMS: Final = ("darwin", "win32", "linux")
+_RUNTIME: Final = "compatibility.runtimes.python"
+
 
 class System(NamedTuple):
     """A system: its name in a manifest, the tags of its wheels, and what markers of requirements say there."""
@@ -154,24 +204,6 @@ def _is_metadata(name: str) -> bool:
 
 # The forms of a bundle: who installs the packages of its server, and how a host starts it.
 
-NEWEST: Final = "0.4"  # The only one with the type uv.
-_STABLE: Final = "0.3"
-START: Final = "start_of_bundle.py"
-# Starts the server with the packages of the bundle. It is read by whatever Python the host finds, so it is plain.
-_START: Final = '''"""Starts the server of this bundle with the packages of this bundle."""
-import os
-import runpy
-import sys
-
-VERSIONS = {versions}
-ROOT = os.path.dirname(os.path.abspath(__file__))
-if "%d.%d" % sys.version_info[:2] not in VERSIONS:
-    sys.exit("error: this bundle is for Python %s, and Python %s has started it" % (" or ".join(VERSIONS), sys.version))
-sys.path[:0] = [os.path.join(ROOT, *place) for place in {places}]
-sys.argv[0] = os.path.join(ROOT, *{entry})
-runpy.run_path(sys.argv[0], run_name="__main__")
-'''
-
 
 @dataclass(frozen=True, slots=True)
 class Form:
@@ -266,38 +298,6 @@ def _numbers(version: str) -> tuple[int, int]:
 
 
 # A bundle (.mcpb): its manifest from the server itself, what goes into it, and rules stricter than its schema.
-
-_MAX_BYTES: Final = 64 << 20
-_MAX_BUILT: Final = 256 << 20  # With the packages of Node.
-_EPOCH: Final = (1980, 1, 1, 0, 0, 0)  # Two bundles of one source are equal.
-BUILT: Final = frozenset({"node_modules", "dist", "build", "target"})  # What a program of Node or Rust consists of.
-_LEFT_OUT: Final = BUILT | frozenset(
-    ".git .venv venv env __pycache__ .pytest_cache .mypy_cache .ruff_cache .cache .bin tests test .github "
-    ".vscode .cursor .idea".split()
-)
-_SECRET_FILES: Final = re.compile(r"\.env(\..*)?|.*\.(pem|key|p12|mcpb|log|pyc)|id_[a-z0-9]+")
-_SECRET: Final = re.compile(r"key|token|secret|passw|credential", re.I)
-_OF_SYSTEM: Final = frozenset(
-    "HOME PATH USER SHELL LANG TERM TMPDIR PWD PYTHONPATH USERPROFILE APPDATA NODE_ENV CI".split()
-)
-_SCRIPTS: Final = (".js", ".mjs", ".cjs", ".ts", ".mts")
-_OF_NODE: Final = re.compile(rb"""process\.env(?:\.([A-Z][A-Z0-9_]*)|\[["']([A-Za-z]\w*)["']\])""")
-_USED: Final = re.compile(r"\$\{user_config\.([^}]*)\}")
-_VERSION: Final = re.compile(r"\d+\.\d+\.\d+([-+][0-9A-Za-z.+-]+)?")
-_TOP: Final = {
-    "0.1": "$schema dxt_version manifest_version name display_name version description long_description author "
-    "repository homepage documentation support icon screenshots server tools tools_generated prompts "
-    "prompts_generated keywords license compatibility user_config",
-    "0.2": "privacy_policies",
-    "0.3": "icons localization _meta",
-    "0.4": "",
-}
-MANIFESTS: Final = tuple(_TOP)
-_NEEDED: Final = ("name", "version", "description", "author", "server")
-_TYPES: Final = {"0.1": ("python", "node", "binary"), "0.4": ("python", "node", "binary", "uv")}
-_CONFIG_TYPES: Final = ("string", "number", "boolean", "directory", "file")
-_PLATFORMS: Final = ("darwin", "win32", "linux")
-_RUNTIME: Final = "compatibility.runtimes.python"
 
 
 # ---- what the source reads of its environment ------------------------------------------------------------------------

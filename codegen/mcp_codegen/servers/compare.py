@@ -53,6 +53,28 @@ _HANDLED: Final = frozenset(
     }
 )
 
+_SCHEMA_TEXTS: Final[tuple[tuple[str, str, ContractSeverity], ...]] = (
+    ("description", "description-changed", "review"),
+    ("title", "text-changed", "compatible"),
+    ("deprecated", "text-changed", "compatible"),
+    ("examples", "text-changed", "compatible"),
+    ("default", "default-changed", "review"),
+)
+_HINTS: Final = "annotations"
+# What the specification says of a tool that does not say it.
+_HINT_DEFAULTS: Final = {"readOnlyHint": False, "destructiveHint": True, "idempotentHint": False, "openWorldHint": True}
+_EXECUTION_DEFAULTS: Final = {"taskSupport": "forbidden"}
+
+_TEXTS: Final[dict[str, tuple[str, ContractSeverity]]] = {
+    "description": ("description-changed", "review"),
+    "title": ("text-changed", "compatible"),
+    "mimeType": ("mime-type-changed", "review"),
+}
+_LEVELS: Final[dict[ContractSeverity, str]] = {"breaking": "error", "review": "warning", "compatible": "note"}
+_COLOURS: Final[dict[ContractSeverity, str]] = {"breaking": "red", "review": "yellow", "compatible": "green"}
+_COMMANDS: Final[dict[ContractSeverity, str]] = {"breaking": "error", "review": "warning", "compatible": "notice"}
+Report = Callable[[Sequence[ContractChange], str], str]
+
 
 def compare_schemas(direction: SchemaDirection, before: Any, after: Any, where: str) -> Iterator[ContractChange]:
     """Yield the changes from one schema to the other, outermost first."""
@@ -198,15 +220,6 @@ class _SchemaComparison:
             yield self._values(wider, where, f"{key} has {counts[0]} new and {counts[1]} removed alternatives")
 
 
-_SCHEMA_TEXTS: Final[tuple[tuple[str, str, ContractSeverity], ...]] = (
-    ("description", "description-changed", "review"),
-    ("title", "text-changed", "compatible"),
-    ("deprecated", "text-changed", "compatible"),
-    ("examples", "text-changed", "compatible"),
-    ("default", "default-changed", "review"),
-)
-
-
 def _place(schema: Any) -> str | int:
     """Return the identity of a schema in its document: its reference if it has nothing else."""
     return pointer(schema) if is_object(schema) and schema.keys() == {"$ref"} else id(schema)
@@ -296,12 +309,6 @@ def _kind_of(arm: Any) -> str:
     return ascii([schema.get("type"), schema.get("title"), schema.get("const"), sorted(constants.items(), key=ascii)])
 
 
-_HINTS: Final = "annotations"
-# What the specification says of a tool that does not say it.
-_HINT_DEFAULTS: Final = {"readOnlyHint": False, "destructiveHint": True, "idempotentHint": False, "openWorldHint": True}
-_EXECUTION_DEFAULTS: Final = {"taskSupport": "forbidden"}
-
-
 def compare(locked: Contract, live: Contract) -> list[ContractChange]:
     """Return every change, in the order of the lock. Order and white space are ignored."""
     changes: list[ContractChange] = []
@@ -354,13 +361,6 @@ def _item(before: JsonObject, after: JsonObject, where: str) -> Iterator[Contrac
                 yield _changed(rule, severity, where, key, old, new)
 
 
-_TEXTS: Final[dict[str, tuple[str, ContractSeverity]]] = {
-    "description": ("description-changed", "review"),
-    "title": ("text-changed", "compatible"),
-    "mimeType": ("mime-type-changed", "review"),
-}
-
-
 def _output(old: Any, new: Any, where: str) -> Iterator[ContractChange]:
     if old is None:
         yield ContractChange("schema-added", "compatible", where, f"{where}: a schema was added")
@@ -405,10 +405,6 @@ def _as_schema(arguments: Any) -> JsonObject:
 
 
 # The report of `check`: text, JSON, SARIF 2.1.0, or annotations of GitHub Actions.
-
-_LEVELS: Final[dict[ContractSeverity, str]] = {"breaking": "error", "review": "warning", "compatible": "note"}
-_COLOURS: Final[dict[ContractSeverity, str]] = {"breaking": "red", "review": "yellow", "compatible": "green"}
-_COMMANDS: Final[dict[ContractSeverity, str]] = {"breaking": "error", "review": "warning", "compatible": "notice"}
 
 
 def as_text(changes: Sequence[ContractChange], lock: str) -> str:
@@ -465,8 +461,6 @@ def as_github(changes: Sequence[ContractChange], lock: str) -> str:
     ]
     return "".join(f"{line}\n" for line in lines)
 
-
-Report = Callable[[Sequence[ContractChange], str], str]
 
 REPORTS: Final[Mapping[str, Report]] = MappingProxyType(
     {"text": as_text, "json": as_json, "sarif": as_sarif, "github": as_github}

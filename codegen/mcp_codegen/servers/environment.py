@@ -16,6 +16,9 @@ from .probe import split_server
 
 _LINE: Final = re.compile(r"(?:export\s+)?([A-Za-z_][A-Za-z0-9_.-]*)\s*=\s*(.*)")
 _ESCAPES: Final = {"n": "\n", "r": "\r", "t": "\t"}
+_APPS: Final = frozenset({"App", "FastMCP", "MCPServer"})
+_DISTRIBUTION: Final = "mcp-generated"
+_NAME: Final = re.compile(r"\s*([A-Za-z0-9][A-Za-z0-9._-]*)")
 
 
 def variables_of(words: Iterable[str], files: Iterable[Path] = ()) -> dict[str, str]:
@@ -72,10 +75,6 @@ def _value(text: str, place: str) -> str:
 
 
 # The packages that a server needs: `dependencies=` of its App, and the command of uv that installs them.
-
-_APPS: Final = frozenset({"App", "FastMCP", "MCPServer"})
-_DISTRIBUTION: Final = "mcp-generated"
-_NAME: Final = re.compile(r"\s*([A-Za-z0-9][A-Za-z0-9._-]*)")
 
 
 def declared_requirements(server: str, *, module: bool, strict: bool) -> list[str]:

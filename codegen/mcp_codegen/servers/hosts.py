@@ -19,6 +19,29 @@ from ..paths import read_toml
 
 Scope = Literal["user", "project"]
 
+_SERVERS: Final = "mcpServers"
+_VSCODE_SERVERS: Final = "servers"
+MAX_BYTES: Final = 16 * 1024 * 1024  # Hosts keep the history of conversations in such a file.
+_REPLACED: Final = frozenset({"command", "args", "env", "cwd", "type", "url", "headers"})
+SCRIPTS: Final = frozenset({".py", ".js", ".mjs", ".ts", ".jar", ".sh", ".rb"})
+
+_COMMENT: Final = re.compile(r'"(?:\\.|[^"\\\n])*"|(//[^\n]*|/\*.*?\*/)', re.S)
+# What an entry says of the server itself; all else, such as `disabled`, is the user's and remains.
+_REPLACED_ENTRY: Final = frozenset(
+    {"command", "args", "cwd", "type", "url", "httpUrl", "headers", "cmd", "uri", "name"}
+)
+_VARIABLES: Final = ("env", "envs")
+
+_PLACEHOLDER: Final = re.compile(
+    r"(?:^|[/\\=])(?:absolute[/\\])?path[/\\]to(?:[/\\]|$)|[/\\](?:users|home)[/\\](?:username|user|yourname|you)[/\\]"
+    r"|^<[^<>]+>$|\byour[-_ ][a-z]|^x{3,}$",
+    re.I,
+)
+_VARIABLE: Final = re.compile(r"\$\{[^}]*\}|%[A-Za-z_][A-Za-z0-9_]*%")
+# Files of hosts that replace `${NAME}` by an environment variable. Claude Desktop does not.
+_EXPANDING: Final = frozenset({"mcp.json", ".mcp.json", "settings.json", ".claude.json"})
+_ENDPOINT_OPTIONS: Final = frozenset({"--path", "--endpoint", "--prefix", "--route", "--mount"})
+
 
 @dataclass(frozen=True, slots=True)
 class HostEntry:
@@ -99,12 +122,6 @@ HOSTS: Final = {name: Host(name, **row) for name, row in read_toml(Path(__file__
 
 # The configuration file of a host (`claude_desktop_config.json`): read, checked, and changed by an entry, as JSON or
 # YAML.
-
-_SERVERS: Final = "mcpServers"
-_VSCODE_SERVERS: Final = "servers"
-MAX_BYTES: Final = 16 * 1024 * 1024  # Hosts keep the history of conversations in such a file.
-_REPLACED: Final = frozenset({"command", "args", "env", "cwd", "type", "url", "headers"})
-SCRIPTS: Final = frozenset({".py", ".js", ".mjs", ".ts", ".jar", ".sh", ".rb"})
 
 
 def default_config_path(platform: str = sys.platform, environment: Mapping[str, str] = os.environ) -> Path:
@@ -298,13 +315,6 @@ def _yaml() -> Any:
 
 # Add and remove an entry of a host's configuration: JSON or YAML, with a backup, atomically.
 
-_COMMENT: Final = re.compile(r'"(?:\\.|[^"\\\n])*"|(//[^\n]*|/\*.*?\*/)', re.S)
-# What an entry says of the server itself; all else, such as `disabled`, is the user's and remains.
-_REPLACED_ENTRY: Final = frozenset(
-    {"command", "args", "cwd", "type", "url", "httpUrl", "headers", "cmd", "uri", "name"}
-)
-_VARIABLES: Final = ("env", "envs")
-
 
 class HostFile:
     """The configuration of a host. Reading it raises SchemaError with the line if it is broken."""
@@ -401,16 +411,6 @@ def _read(path: Path) -> str:
 
 
 # The servers in the configurations of the hosts on this machine, and what keeps a host from starting them.
-
-_PLACEHOLDER: Final = re.compile(
-    r"(?:^|[/\\=])(?:absolute[/\\])?path[/\\]to(?:[/\\]|$)|[/\\](?:users|home)[/\\](?:username|user|yourname|you)[/\\]"
-    r"|^<[^<>]+>$|\byour[-_ ][a-z]|^x{3,}$",
-    re.I,
-)
-_VARIABLE: Final = re.compile(r"\$\{[^}]*\}|%[A-Za-z_][A-Za-z0-9_]*%")
-# Files of hosts that replace `${NAME}` by an environment variable. Claude Desktop does not.
-_EXPANDING: Final = frozenset({"mcp.json", ".mcp.json", "settings.json", ".claude.json"})
-_ENDPOINT_OPTIONS: Final = frozenset({"--path", "--endpoint", "--prefix", "--route", "--mount"})
 
 
 def problems(config: JsonObject, text: str = "", file_name: str = "") -> Iterator[str]:

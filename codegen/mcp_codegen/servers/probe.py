@@ -32,6 +32,36 @@ from .contract import KINDS, Contract, read_contract
 _METHODS_TIMEOUT: Final = 60  # Seconds to import a server.
 _LAUNCH: Final = (sys.executable, "-P", "-m", "mcp_products.tooling.launch")  # -P: the current folder hides no module.
 
+_MAX_BYTES: Final = 64 << 20  # Bytes of a saved list, or of a configuration.
+_BINDINGS: Final = "mcp_generated"
+_EXIT_TIMEOUT: Final = 15.0  # Seconds that the child process has to end the server after the time limit.
+_FORM_TIMEOUT: Final = 600.0  # Seconds that a user has to answer forms.
+_MAX_LINES: Final = 200  # Lines of the standard error of a server that are shown.
+_LOGIN_TIMEOUT: Final = 300.0  # Seconds that a user has to log in.
+
+_SDKS: Final = frozenset({"mcp", "fastmcp"})
+_OURS: Final = frozenset({"mcp_generated", "mcp_products", "mcp_runtime"})
+_CLASSES: Final = ("FastMCP", "MCPServer")
+_ABOVE: Final = 6  # Folders above a file in which its environment is looked for.
+_PYTHON: Final = ("Scripts", "python.exe") if os.name == "nt" else ("bin", "python")
+# Runs the server of a file that leaves this to a command of its SDK, such as `fastmcp run`.
+_RUN: Final = """import pathlib, runpy, sys
+file, name = sys.argv[1:3]
+sys.argv[:] = [file]
+sys.path.insert(0, str(pathlib.Path(file).resolve().parent))
+values = runpy.run_path(file)
+(values[name] if name else next(value for value in values.values() if type(value).__name__ in %r)).run()
+"""
+_RUNNERS: Final = {
+    ".js": "node",
+    ".mjs": "node",
+    ".cjs": "node",
+    ".ts": "npx tsx",
+    ".go": "go run",
+    ".jar": "java -jar",
+}
+_ADDRESS: Final = re.compile(r"(localhost|\d+(\.\d+){3}|[\w-]+(\.[\w-]+)+)(:\d+)?(/\S*)?")
+
 
 def is_python_file(text: str) -> bool:
     """Return True for `server.py` and `server.py:app`, whether they exist or not. A command has more words."""
@@ -79,14 +109,6 @@ def launch_command(
 def environment() -> dict[str, str]:
     """Return the environment of this process: a server that its author starts gets all of it."""
     return dict(os.environ)
-
-
-_MAX_BYTES: Final = 64 << 20  # Bytes of a saved list, or of a configuration.
-_BINDINGS: Final = "mcp_generated"
-_EXIT_TIMEOUT: Final = 15.0  # Seconds that the child process has to end the server after the time limit.
-_FORM_TIMEOUT: Final = 600.0  # Seconds that a user has to answer forms.
-_MAX_LINES: Final = 200  # Lines of the standard error of a server that are shown.
-_LOGIN_TIMEOUT: Final = 300.0  # Seconds that a user has to log in.
 
 
 @dataclass(frozen=True, slots=True)
@@ -274,29 +296,6 @@ def own_methods(server: Path) -> dict[str, Any]:
 
 
 # Files of servers that other SDKs run, and words that name no server: what to pass instead.
-
-_SDKS: Final = frozenset({"mcp", "fastmcp"})
-_OURS: Final = frozenset({"mcp_generated", "mcp_products", "mcp_runtime"})
-_CLASSES: Final = ("FastMCP", "MCPServer")
-_ABOVE: Final = 6  # Folders above a file in which its environment is looked for.
-_PYTHON: Final = ("Scripts", "python.exe") if os.name == "nt" else ("bin", "python")
-# Runs the server of a file that leaves this to a command of its SDK, such as `fastmcp run`.
-_RUN: Final = """import pathlib, runpy, sys
-file, name = sys.argv[1:3]
-sys.argv[:] = [file]
-sys.path.insert(0, str(pathlib.Path(file).resolve().parent))
-values = runpy.run_path(file)
-(values[name] if name else next(value for value in values.values() if type(value).__name__ in %r)).run()
-"""
-_RUNNERS: Final = {
-    ".js": "node",
-    ".mjs": "node",
-    ".cjs": "node",
-    ".ts": "npx tsx",
-    ".go": "go run",
-    ".jar": "java -jar",
-}
-_ADDRESS: Final = re.compile(r"(localhost|\d+(\.\d+){3}|[\w-]+(\.[\w-]+)+)(:\d+)?(/\S*)?")
 
 
 def foreign_command(path: Path, name: str) -> tuple[str, ...] | None:

@@ -34,6 +34,20 @@ _METHODS: Final = frozenset({"_call", "_get", "_read", "_structured_content"})
 _STATEMENTS: Final = (ast.Expr, ast.Return, ast.Assign, ast.AnnAssign)
 _TOP_LEVEL: Final = (ast.ImportFrom, ast.ClassDef, ast.Assign, ast.Expr)
 
+_ENDPOINT_CLASSES: Final = ("Tools", "Prompts", "Resources")
+# Names that the module itself uses, which no class may have.
+_RESERVED: Final = frozenset(
+    {
+        *("Unset", "UNSET", "RequestOptions", "ResultT", "TypedTools"),
+        *("TypedPrompts", "TypedResources", "SyncTypedTools", "SyncTypedPrompts", "SyncTypedResources"),
+        *(f"{sync}{endpoint}" for sync in ("", "Sync") for endpoint in _ENDPOINT_CLASSES),
+    }
+)
+# Names in a class of wrappers that no function may have.
+_USED_NAMES: Final = SHADOWED_BUILTINS | {"last_result"}
+_WIDTH: Final = 108
+_SHOWN: Final = ("description", "inputSchema")
+
 
 def verify_wrappers_module(source: str, types: set[str], endpoints: Mapping[str, set[str]]) -> None:
     """Raise CodegenError unless the module has exactly these classes, with these functions, which only make calls."""
@@ -81,20 +95,6 @@ def _is_harmless(call: ast.Call) -> bool:
 
 def _error(text: str) -> CodegenError:
     return CodegenError(f"the generated wrappers have unexpected code: {text}; please report this")
-
-
-_ENDPOINT_CLASSES: Final = ("Tools", "Prompts", "Resources")
-# Names that the module itself uses, which no class may have.
-_RESERVED: Final = frozenset(
-    {
-        *("Unset", "UNSET", "RequestOptions", "ResultT", "TypedTools"),
-        *("TypedPrompts", "TypedResources", "SyncTypedTools", "SyncTypedPrompts", "SyncTypedResources"),
-        *(f"{sync}{endpoint}" for sync in ("", "Sync") for endpoint in _ENDPOINT_CLASSES),
-    }
-)
-# Names in a class of wrappers that no function may have.
-_USED_NAMES: Final = SHADOWED_BUILTINS | {"last_result"}
-_WIDTH: Final = 108
 
 
 def wrap(contract: Contract, source: str, templates: Templates) -> str:
@@ -293,8 +293,6 @@ def _escaped(text: str) -> str:
 # A program whose commands are the tools of a server.
 #
 # The text of a server is untrusted. It enters the program only as string literals and as a docstring.
-
-_SHOWN: Final = ("description", "inputSchema")
 
 
 def tool_command(contract: Contract, target: ServerTarget, source: str, templates: Templates) -> str:

@@ -21,6 +21,8 @@ from ..model.names import matching_text
 _WORDS: Final = ("", "a", "text", "é😀", "https://example.com/x", "aGk=", "20250101T000000Z", "object", "form")
 _FORMATS: Final = {"uri": "file:///a/b.txt", "uri-template": "file:///{path}", "byte": "aGk="}
 _NO_FIXED_VALUES: Final[Mapping[str, Json]] = {}
+_CAPABILITIES_TYPES: Final[Mapping[str, str]] = {"client": "ClientCapabilities", "server": "ServerCapabilities"}
+_MAX_DESCRIPTION: Final = 300  # Characters.
 
 
 class InstanceGenerator:
@@ -100,10 +102,6 @@ def _fitted(word: str, schema: dict[str, Any]) -> str:
     if pattern is not None and re.search(pattern, word) is None:
         word = matching_text(pattern) or word
     return word[: schema.get("maxLength")].ljust(schema.get("minLength", 0), "x")
-
-
-_CAPABILITIES_TYPES: Final[Mapping[str, str]] = {"client": "ClientCapabilities", "server": "ServerCapabilities"}
-_MAX_DESCRIPTION: Final = 300  # Characters.
 
 
 @dataclass(frozen=True, slots=True)

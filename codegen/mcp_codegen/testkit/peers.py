@@ -16,6 +16,13 @@ _SKIPPED_ROLES: Final = frozenset({"initialize_request", "initialized", "listen"
 _VOWELS: Final = frozenset("AEIOU")
 _CURSOR: Final = "cursor"
 _NEXT: Final = "nextCursor"
+ANYTHING: Final = "..."
+ANY_ORDER: Final = "(any order)"
+_STEP: Final = re.compile(r"(>[+-]?|<[~|]?|!|open|close|exit|signal)(?: (.*))?")
+_SENDS: Final[Mapping[str, frozenset[str]]] = {"client": frozenset({">"}), "server": frozenset({"<", "<~"})}
+_VERBS: Final = frozenset({">", "<", "<~", "close", "exit"})
+_RESPONSE: Final = (("id",), ("params", "requestId"))
+_NOTIFICATION: Final = (("params", "progressToken"),)
 
 
 class Mock:
@@ -159,11 +166,6 @@ def _with_article(name: str) -> str:
 # may be absent; `"(absent)"` one that must be absent, `"(absent or null)"` one that must be absent or null. A list
 # that begins with `"(any order)"` has no order.
 
-ANYTHING: Final = "..."
-ANY_ORDER: Final = "(any order)"
-
-_STEP: Final = re.compile(r"(>[+-]?|<[~|]?|!|open|close|exit|signal)(?: (.*))?")
-
 
 @dataclass(frozen=True, slots=True)
 class TranscriptStep:
@@ -245,12 +247,6 @@ def _difference_of_objects(expected: dict[str, Any], received: dict[str, Any], p
         elif text := difference(value, received[name], f"{path}.{name}"):
             return text
     return None
-
-
-_SENDS: Final[Mapping[str, frozenset[str]]] = {"client": frozenset({">"}), "server": frozenset({"<", "<~"})}
-_VERBS: Final = frozenset({">", "<", "<~", "close", "exit"})
-_RESPONSE: Final = (("id",), ("params", "requestId"))
-_NOTIFICATION: Final = (("params", "progressToken"),)
 
 
 class Replay:

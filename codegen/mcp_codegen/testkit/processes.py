@@ -22,6 +22,8 @@ Process = subprocess.Popen[bytes]
 
 _TASKKILL_SECONDS: Final = 10.0
 _READ_BY_CMD: Final = frozenset('"%&|<>^!\r\n\0')  # What cmd.exe obeys in the arguments of a batch file.
+_BLOCK: Final = 65536
+_EXIT_TIMEOUT: Final = 5.0  # Seconds that a process has to exit after its input is closed.
 
 
 def split_command(text: str, *, windows: bool = sys.platform == "win32") -> list[str]:
@@ -101,9 +103,6 @@ def _signal_group(process: Process, number: int) -> None:
 
 
 # Line-based I/O over pipes with a time limit, and the start and end of a server process.
-
-_BLOCK: Final = 65536
-_EXIT_TIMEOUT: Final = 5.0  # Seconds that a process has to exit after its input is closed.
 
 
 class LineReader:

@@ -41,6 +41,11 @@ _TEXTS: Final[Mapping[str, Json]] = {
 
 Line = dict[str, Any]
 Place = tuple[str | int, ...]
+_GONE: Final = object()
+# -P: the current folder hides no module.
+_CONVERT: Final = (sys.executable, "-P", "-m", "mcp_products.tooling.convert")
+_SECONDS: Final = 300
+CAPABILITIES: Final[Mapping[str, Any]] = {}  # What the client of the session has declared.
 
 
 def vectors(revision: Revision, normalized: Schema, seed: int, count: int) -> Iterator[Line]:
@@ -157,9 +162,6 @@ def _properties(definitions: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
             yield name, json.dumps([inner, definitions.get(named)])
 
 
-_GONE: Final = object()
-
-
 def _changed(instance: Json, place: Place, value: Any = _GONE) -> Json:
     """Return the instance with another value at a place, or without it. What is beside the place is shared."""
     copied = copy.copy(instance)
@@ -212,11 +214,6 @@ def line_schema() -> dict[str, Any]:
 #
 # The tables are those that the converters are generated from. `mcp_products.tooling.convert` applies them in a process
 # of its own, because the generator does not import the runtime.
-
-# -P: the current folder hides no module.
-_CONVERT: Final = (sys.executable, "-P", "-m", "mcp_products.tooling.convert")
-_SECONDS: Final = 300
-CAPABILITIES: Final[Mapping[str, Any]] = {}  # What the client of the session has declared.
 
 
 def conversions(schemas: SchemaCatalog, id: str, lines: Iterable[Line]) -> Iterator[Line]:

@@ -35,6 +35,7 @@ REFUSED = re.compile(r" → [\w.-]+: .*\b(?:refuse|require|replace|misfit|first|
 _UNEXPLAINED = "does not define this method."
 
 Connect = Callable[[], Awaitable[Any]]
+Connecting = Callable[[Any], Any]
 
 
 class Server(NamedTuple):
@@ -236,8 +237,6 @@ class Pairs:
 
 
 # ---- transports ------------------------------------------------------------------------------------------------------
-
-Connecting = Callable[[Any], Any]
 
 
 def all_services(served: Any) -> Any:

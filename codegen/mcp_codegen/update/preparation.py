@@ -37,6 +37,13 @@ from .trial import try_revision
 _ROW: Final = re.compile(r'^("(?:[^"\\]|\\.)*"|[\w-]+)\s*=')
 _EMPTY: Final = re.compile(r'^("(?:[^"\\]|\\.)*"|[\w-]+) = ""\n', re.MULTILINE)
 _TABLE: Final = re.compile(r"^\[([\w.]+)\]\s*$")
+DRAFT: Final = "draft"
+# Rules about properties that the source does not define: they are not in its messages.
+_OF_UNKNOWN: Final = ("misfit", "closed")
+_RELEASE: Final = re.compile(r"\d{4}-\d{2}-\d{2}")
+_MAX_ROWS: Final = 200  # Of one table: a report is the text of a pull request.
+# Changes after which a program that names what is gone does not start, whatever its peer sends.
+_NAMES: Final = ("type-removed", "type-renamed", "method-removed", "constant-removed", "method-kind", "type-form")
 
 
 def with_stubs(text: str, names: Iterable[str]) -> str:
@@ -71,12 +78,6 @@ def _with_row(text: str, table: str, name: str) -> str:
         if not lines[place - 1].endswith("\n"):
             lines[place - 1] += "\n"
     return "".join([*lines[:place], row, *lines[place:]])
-
-
-DRAFT: Final = "draft"
-# Rules about properties that the source does not define: they are not in its messages.
-_OF_UNKNOWN: Final = ("misfit", "closed")
-_RELEASE: Final = re.compile(r"\d{4}-\d{2}-\d{2}")
 
 
 @dataclass(frozen=True, slots=True)
@@ -292,10 +293,6 @@ class _Preparation:
 
 
 # The report of an update as Markdown: what broke, who is affected, what has no sentence, and what is left to do.
-
-_MAX_ROWS: Final = 200  # Of one table: a report is the text of a pull request.
-# Changes after which a program that names what is gone does not start, whatever its peer sends.
-_NAMES: Final = ("type-removed", "type-renamed", "method-removed", "constant-removed", "method-kind", "type-form")
 
 
 def as_markdown(update: Update) -> str:

@@ -33,6 +33,62 @@ from ..testkit.messages import MessageFactory
 
 _SECONDS: Final = 300.0  # For a process on a busy machine.
 
+AGAIN: Final = "correct the schema there, or try again on a machine that does less"
+# The rule that stopped a conversion, in the text of its error: from, to, what it did, and where.
+_RULE: Final = re.compile(r"([\w.-]+) → ([\w.-]+): .*?\b(require|refuse|misfit|first|null|few|method) ([\w./*-]+)")
+_UNHANDLED: Final = re.compile(r"no method '([\w./-]+)' is served here")
+_UNREAD: Final = re.compile(r"the runtime reads '(\w+)'")
+_UNFILLED: Final = re.compile(r"([\w./@-]+): Field required")
+_REMEDIES: Final = {
+    "require": "write a row of [[rename]] or [[default]] for {place} in schema/conversions.toml",
+    "method": "write a row of [[rename]] or [[method]] with method = '{place}' in schema/conversions.toml",
+}
+_REMEDY: Final = "write a row for {place} in schema/conversions.toml"
+# What else a text tells, and the sentence about the name in it.
+_OTHERS: Final = (
+    (_UNHANDLED, _REMEDIES["method"]),
+    (
+        _UNREAD,
+        "write a row of [[rename]] in schema/conversions.toml with the name that {place} has now, or adapt the runtime",
+    ),
+    (
+        _UNFILLED,
+        "write a row of [[default]] in schema/overlay.toml with the value of {place}, a row of [[rename]] in "
+        "schema/conversions.toml if it is a new name, or adapt the runtime, which sends this",
+    ),
+)
+_ANYTHING: Final = (
+    "write a row of [[rename]] in schema/conversions.toml for what has another name now, or adapt the runtime"
+)
+_PAIRS: Final = "pairs.py"
+
+_PACKAGE: Final = "bindings"
+_PROGRAM: Final = "conversation.py"
+_CONFIGURATION: Final = "[mypy]\nstrict = true\npython_version = 3.11\nno_site_packages = false\n"
+_ERROR: Final = re.compile(r"^(?P<file>[^:]+):(?P<line>\d+): error: (?P<text>.*)$", re.MULTILINE)
+_MAX_FINDINGS: Final = 20  # Findings of one step.
+
+_TEXTS: Final = (
+    "text",
+    "https://example.org/",
+    "file:///text",
+    "aGk=",
+    "a",
+    "A",
+    "1",
+    "a/b",
+    "",
+    *("0" * length for length in (8, 16, 32, 40, 64, 128)),
+)
+_ADDRESSES: Final = ("uri", "url", "uritemplate")
+_DEPTH: Final = 4  # Objects inside of objects that have their optional properties.
+# Optional properties without a sample: metadata, and the names that a JSON Schema requires, which it has to declare.
+_OMITTED: Final = ("_meta", "required")
+Plan = dict[str, Any]
+_SIDES: Final = ("client", "server")
+# What the runtime adds to a request that it repeats with the answers to input requests.
+_REPEATED: Final = ("requestState", "inputResponses")
+
 
 def run_program(name: str, plan: Path, folder: Path) -> subprocess.CompletedProcess[str] | None:
     """Run a program of this package with a plan; None if it does not end."""
@@ -62,34 +118,6 @@ def last_line(done: subprocess.CompletedProcess[str] | None) -> str:
 
 # What to write so that a conversation of a trial goes on, by the text of what stopped it.
 
-AGAIN: Final = "correct the schema there, or try again on a machine that does less"
-# The rule that stopped a conversion, in the text of its error: from, to, what it did, and where.
-_RULE: Final = re.compile(r"([\w.-]+) → ([\w.-]+): .*?\b(require|refuse|misfit|first|null|few|method) ([\w./*-]+)")
-_UNHANDLED: Final = re.compile(r"no method '([\w./-]+)' is served here")
-_UNREAD: Final = re.compile(r"the runtime reads '(\w+)'")
-_UNFILLED: Final = re.compile(r"([\w./@-]+): Field required")
-_REMEDIES: Final = {
-    "require": "write a row of [[rename]] or [[default]] for {place} in schema/conversions.toml",
-    "method": "write a row of [[rename]] or [[method]] with method = '{place}' in schema/conversions.toml",
-}
-_REMEDY: Final = "write a row for {place} in schema/conversions.toml"
-# What else a text tells, and the sentence about the name in it.
-_OTHERS: Final = (
-    (_UNHANDLED, _REMEDIES["method"]),
-    (
-        _UNREAD,
-        "write a row of [[rename]] in schema/conversions.toml with the name that {place} has now, or adapt the runtime",
-    ),
-    (
-        _UNFILLED,
-        "write a row of [[default]] in schema/overlay.toml with the value of {place}, a row of [[rename]] in "
-        "schema/conversions.toml if it is a new name, or adapt the runtime, which sends this",
-    ),
-)
-_ANYTHING: Final = (
-    "write a row of [[rename]] in schema/conversions.toml for what has another name now, or adapt the runtime"
-)
-
 
 def rule_of(text: str) -> str:
     """Return the rule of a conversion that a text names, such as `require Tool.risk`; an empty text without one."""
@@ -107,8 +135,6 @@ def remedy(text: str) -> str:
 
 
 # The conversations of a trial between revisions: what does not work becomes a finding, which says what to write.
-
-_PAIRS: Final = "pairs.py"
 
 
 def converse_in_pairs(
@@ -141,13 +167,6 @@ def converse_in_pairs(
         cells = len({problem["cell"] for problem in problems})
         others = f" (and {cells - 1} more of {result['cells']} conversations)" if cells > 1 else ""
         yield Finding("conversation", at, f"{at} does not work for {cell}{others}: {text}; {remedy(text)}")
-
-
-_PACKAGE: Final = "bindings"
-_PROGRAM: Final = "conversation.py"
-_CONFIGURATION: Final = "[mypy]\nstrict = true\npython_version = 3.11\nno_site_packages = false\n"
-_ERROR: Final = re.compile(r"^(?P<file>[^:]+):(?P<line>\d+): error: (?P<text>.*)$", re.MULTILINE)
-_MAX_FINDINGS: Final = 20  # Findings of one step.
 
 
 def try_revision(schemas: SchemaCatalog, revision: str, *, type_check: bool = True) -> Sequence[Finding]:
@@ -236,23 +255,6 @@ def _check_types(folder: Path, revision: str, module: str) -> Iterator[Finding]:
 # The plan of a conversation: what each side sends and answers, with samples of the types of a revision.
 
 # Sample values of the types of a revision, as JSON: the smallest value, and one with the optional properties.
-
-_TEXTS: Final = (
-    "text",
-    "https://example.org/",
-    "file:///text",
-    "aGk=",
-    "a",
-    "A",
-    "1",
-    "a/b",
-    "",
-    *("0" * length for length in (8, 16, 32, 40, 64, 128)),
-)
-_ADDRESSES: Final = ("uri", "url", "uritemplate")
-_DEPTH: Final = 4  # Objects inside of objects that have their optional properties.
-# Optional properties without a sample: metadata, and the names that a JSON Schema requires, which it has to declare.
-_OMITTED: Final = ("_meta", "required")
 
 
 class NoSampleError(Exception):
@@ -385,12 +387,6 @@ def _text(plain: Plain, wire: str) -> str:
         text = f"no text is known that matches the pattern {plain.pattern!r} with these lengths; write a simpler one"
         raise NoSampleError(text)
     return str(fitting)
-
-
-Plan = dict[str, Any]
-_SIDES: Final = ("client", "server")
-# What the runtime adds to a request that it repeats with the answers to input requests.
-_REPEATED: Final = ("requestState", "inputResponses")
 
 
 class PlanMaker:

@@ -17,6 +17,7 @@ from .sync import InThread
 
 P = ParamSpec("P")
 T = TypeVar("T")
+HostClientT = TypeVar("HostClientT", bound=HostClient)
 
 
 class _Blocking:
@@ -39,9 +40,6 @@ class _Blocking:
             return self._iterate_there(result) if hasattr(result, "__aiter__") else result
 
         return call
-
-
-HostClientT = TypeVar("HostClientT", bound=HostClient)
 
 
 class HostSyncClient(InThread[HostClientT]):

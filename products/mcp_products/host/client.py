@@ -49,6 +49,8 @@ _log: Final = logging.getLogger("mcp_runtime.host.client")
 
 OutputT = TypeVar("OutputT", default=Any)
 ResultT = TypeVar("ResultT", default=dict[str, Any])
+_NAMED: Final = {"get_prompt": "prompts", "read_resource": "resources"}
+_MAX_REMEDY: Final = 300  # Characters.
 
 
 def _is_roots(value: Any) -> bool:
@@ -421,10 +423,6 @@ class HostClient:
         if getattr(self.server.capabilities, capability, None) is not None:
             async for item in items:
                 yield item
-
-
-_NAMED: Final = {"get_prompt": "prompts", "read_resource": "resources"}
-_MAX_REMEDY: Final = 300  # Characters.
 
 
 def _remedy(name: str, items: Sequence[Any], kind: str) -> str | None:

@@ -51,6 +51,18 @@ _RULES: Final[Mapping[str, Rule]] = {
     "on_error": FUNCTION.or_none(),
 }
 
+TABLES: Final = ("mcpServers", "servers")
+URLS: Final = ("url", "httpUrl", "serverUrl")
+_TRANSPORTS: Final = {
+    "stdio": "command",
+    "http": "url",
+    "streamable-http": "url",
+    "streamable_http": "url",
+    "streamableHttp": "url",
+    "sse": "url",
+}
+_VARIABLE: Final = re.compile(r"\$\{(?:env:)?(?P<name>[A-Za-z_][A-Za-z0-9_]*)(?::-(?P<default>[^}]*))?\}")
+
 
 class BaseMultiClient(NamesOfAttributes, Generic[ClientT]):
     """The base class of `MultiClient`: `async with` connects to all servers, and disconnects.
@@ -252,18 +264,6 @@ def _check_names(names: Collection[str]) -> None:
 
 
 # The configuration file of a host: one entry for each server.
-
-TABLES: Final = ("mcpServers", "servers")
-URLS: Final = ("url", "httpUrl", "serverUrl")
-_TRANSPORTS: Final = {
-    "stdio": "command",
-    "http": "url",
-    "streamable-http": "url",
-    "streamable_http": "url",
-    "streamableHttp": "url",
-    "sse": "url",
-}
-_VARIABLE: Final = re.compile(r"\$\{(?:env:)?(?P<name>[A-Za-z_][A-Za-z0-9_]*)(?::-(?P<default>[^}]*))?\}")
 
 
 def read_entries(configuration: Configuration) -> dict[str, Any]:

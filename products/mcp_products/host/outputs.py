@@ -40,6 +40,10 @@ WRAPPER: Final = "result"  # The only property of structured content whose value
 WRAPPED: Final = "x-fastmcp-wrap-result"  # FastMCP marks schemas with such a wrapper; the apps here do too.
 _OF_FUNCTION: Final = re.compile(r"[a-z_]\w*Output")  # The title of such a schema of the official SDK.
 _UNCHECKED: Final = "pass strict=False to Client() or to call_tool() to take it as it came"
+_MAX_NODES: Final = 2000  # Of one schema; what is beyond stays as it came.
+_MAX_REFERENCES: Final = 32  # That lead to one another.
+_MAX_DEPTH: Final = 64
+_NO_NAME: Final = re.compile(r"[\W_]+")
 
 
 @dataclass(frozen=True, slots=True)
@@ -115,11 +119,6 @@ def text_of(content: Sequence[Any]) -> str:
 
 # Values by an output schema. The schema is that of a stranger: what is made of it has limits, and no value is refused
 # here, because the schema has been checked before.
-
-_MAX_NODES: Final = 2000  # Of one schema; what is beyond stays as it came.
-_MAX_REFERENCES: Final = 32  # That lead to one another.
-_MAX_DEPTH: Final = 64
-_NO_NAME: Final = re.compile(r"[\W_]+")
 
 
 class ToolData:

@@ -18,6 +18,7 @@ _EXPRESSION: Final = re.compile(r"\{([+#./;?&]?)([^{}]*)\}")
 _VARIABLE: Final = re.compile(r"([A-Za-z0-9_.%]+)(?::([1-9]\d{0,3})|(\*))?")
 _RESERVED: Final = ":/?#[]@!$&'()*+,;="
 _CONTROL: Final = re.compile(r"[\x00-\x1f\x7f]")
+_MAX_REMEDY: Final = 300  # Characters.
 
 
 class _Operator(NamedTuple):
@@ -158,9 +159,6 @@ def _check_path(template: str, uri: str) -> None:
     """Raise LocalError if values make a segment `..` together, such as "." and "."."""
     if has_traversal(re.split(r"[?#]", uri, maxsplit=1)[0]) and not has_traversal(_EXPRESSION.sub("x", template)):
         raise LocalError(f"the values leave the directory of the URI template {template!r}")
-
-
-_MAX_REMEDY: Final = 300  # Characters.
 
 
 async def uri_of(

@@ -20,6 +20,20 @@ from mcp_runtime.usage.rules import are_texts, is_items, shown
 
 from .handlers import parameter_count
 
+RUNNERS: Final[Mapping[str, tuple[str, ...]]] = {
+    ".py": (sys.executable,),
+    ".pyz": (sys.executable,),
+    ".js": ("node",),
+    ".mjs": ("node",),
+    ".jar": ("java", "-jar"),
+}
+PYTHONS: Final = ("python", "python3")
+_MODULE: Final = re.compile(r"[A-Za-z_]\w*(\.[A-Za-z_]\w*)*")
+_CONNECTION: Final = "mcp_runtime.transports.http_client.connection"
+_APPLICATION: Final = "mcp_products.host.applications"
+_OF_COMMANDS: Final = ("env", "cwd", "stderr", "max_bytes")
+_OF_URLS: Final = ("http", "auth")
+
 
 @runtime_checkable
 class Command(Protocol):
@@ -44,20 +58,6 @@ ClientTarget: TypeAlias = (
     | Callable[[Any, Any, Any], Awaitable[None]]
 )
 Revisions: TypeAlias = RevisionChoice | Literal["handshake", "modern"] | str
-
-RUNNERS: Final[Mapping[str, tuple[str, ...]]] = {
-    ".py": (sys.executable,),
-    ".pyz": (sys.executable,),
-    ".js": ("node",),
-    ".mjs": ("node",),
-    ".jar": ("java", "-jar"),
-}
-PYTHONS: Final = ("python", "python3")
-_MODULE: Final = re.compile(r"[A-Za-z_]\w*(\.[A-Za-z_]\w*)*")
-_CONNECTION: Final = "mcp_runtime.transports.http_client.connection"
-_APPLICATION: Final = "mcp_products.host.applications"
-_OF_COMMANDS: Final = ("env", "cwd", "stderr", "max_bytes")
-_OF_URLS: Final = ("http", "auth")
 
 
 def revisions_of(package: str, revisions: Any) -> RevisionChoice:

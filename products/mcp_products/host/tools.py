@@ -36,6 +36,15 @@ from .roots import readable_roots
 Approve = Callable[[str, Mapping[str, Any]], Awaitable[bool]]
 
 audit: Final = logging.getLogger("mcp_runtime.audit")
+_MAX_CACHED: Final = 256  # Completions.
+_log: Final = logging.getLogger("mcp_runtime.host.tools")
+_LIST_HANDLER: Final = "on_list_roots"
+_CHANGE_HANDLER: Final = "on_roots_list_changed"
+ResultT = TypeVar("ResultT", bound=BaseModel)
+ResultT_co = TypeVar("ResultT_co", covariant=True)
+AnyResultT = TypeVar("AnyResultT")
+# The wrapper and the result of the last call in this task or thread.
+_LAST: Final[ContextVar[tuple[object, Any]]] = ContextVar("last_result", default=(None, None))
 
 
 class ApprovedTools:
@@ -108,8 +117,6 @@ class ApprovedTools:
 
 # Completions for a text field of a client's user interface: debounced requests with a cache.
 
-_MAX_CACHED: Final = 256  # Completions.
-
 
 class CompletionSession:
     """Completions for one text field of a user interface.
@@ -156,11 +163,6 @@ class CompletionSession:
 
 
 # File system roots of a client: list the readable paths, and notify the server when they change.
-
-_log: Final = logging.getLogger("mcp_runtime.host.tools")
-
-_LIST_HANDLER: Final = "on_list_roots"
-_CHANGE_HANDLER: Final = "on_roots_list_changed"
 
 
 class FileRoots:
@@ -257,10 +259,6 @@ class FileRoots:
 # The client may be of any protocol version. Untyped tools, prompts and resources return the result of the client's
 # method.
 
-ResultT = TypeVar("ResultT", bound=BaseModel)
-ResultT_co = TypeVar("ResultT_co", covariant=True)
-AnyResultT = TypeVar("AnyResultT")
-
 
 class Unset(Enum):
     """The type of `UNSET`, the default of an argument that is not sent, because `None` is a value that can be sent."""
@@ -291,10 +289,6 @@ class ReadsResources(Protocol[ResultT_co]):
     """A client of any protocol version; an asynchronous one returns what can be awaited."""
 
     def read_resource(self, *, uri: str, options: RequestOptions | None = ...) -> ResultT_co: ...
-
-
-# The wrapper and the result of the last call in this task or thread.
-_LAST: Final[ContextVar[tuple[object, Any]]] = ContextVar("last_result", default=(None, None))
 
 
 class _StructuredResults(Generic[ResultT]):

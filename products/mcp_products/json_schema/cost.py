@@ -28,28 +28,6 @@ _TOKEN: Final = re.compile(
     r"\{(\d{1,9})(,?)(\d{0,9})\}|\\.|\[\^?\]?(?:\\.|[^\]\\])*(?:\]|(?P<open>\\?\Z))|.", re.DOTALL
 )
 
-
-def automaton_size(pattern: str) -> int:
-    """Return the length of the pattern with counted repetitions expanded, at most 10⁹."""
-    sums, last = [0], 0
-    for token in _TOKEN.finditer(pattern):
-        minimum, comma, maximum = token[1], token[2], token[3]
-        if token[0] == "(":
-            sums.append(0)
-            last = 1
-            continue
-        if token[0] == ")" and len(sums) > 1:
-            last = sums.pop() + 1
-        elif minimum is not None:
-            times = int(maximum) if maximum else int(minimum) + (1 if comma else 0)
-            sums[-1] -= last
-            last = min(last * max(times, 1), _MAX_SIZE)
-        else:
-            last = 1 if token["open"] is None else len(token[0])
-        sums[-1] = min(sums[-1] + last, _MAX_SIZE)
-    return min(sum(sums), _MAX_SIZE) + 1
-
-
 MAX_DEPTH: Final = 200  # The levels of a schema, and of a value.
 MAX_SUBSCHEMAS: Final = 5_000
 _MAX_STATES: Final = 10_000  # The automaton states of all patterns in a schema.
@@ -74,6 +52,59 @@ KEYWORDS: Final[Mapping[str, tuple[str, bool]]] = {
 _NO_SUBSCHEMAS: Final = ("nowhere", False)
 REFERENCES: Final = ("$ref", "$dynamicRef", "$recursiveRef")
 UNEVALUATED: Final = ("unevaluatedItems", "unevaluatedProperties")
+
+_MAX_PARTS: Final = 250_000  # The parts of a value.
+_SMALL_BITS: Final = 64  # Numbers of this size are handled by the processor, and count as a part only.
+_WORD_BITS: Final = 48  # The unit of the size of a larger number.
+_DIGIT_BITS: Final = 4
+_BIG: Final = 1 << 53
+_NEAR_ONE: Final = (2.0**-20, 2.0**53)  # Numbers between these have short fractions.
+_MAX_PRICE: Final = 10**12  # Above every limit; sums are capped here, so that numbers stay small.
+_MAX_COMPILED: Final = 20_000  # The nodes that one schema may become, with copies; one takes up to 4 µs.
+
+# Steps.
+_VISIT: Final = 4  # Applying one subschema to one part.
+_SQUARE: Final = 1  # Reading or dividing a large number, for each square of its size.
+_FRACTION: Final = 150  # Dividing a small number by a fraction.
+_FRACTION_SQUARE: Final = 4  # Dividing a large number by a fraction, for each square of the sizes of both.
+_CONSTANT: Final = 8  # Comparing one part with that of `const`.
+_UNIQUE: Final = 80  # Writing one part of an item of `uniqueItems`.
+_ERROR: Final = 1_500  # Creating one error.
+_COPIED: Final = 60  # Copying one part into an error.
+
+_NUMERIC: Final = ("minimum", "maximum", "exclusiveMinimum", "exclusiveMaximum")
+_COMPARED: Final = ("enum", "const")
+# Keywords that cause no error of their own. All others, unknown ones included, count as one error.
+_SILENT: Final = frozenset(
+    {
+        *("$schema", "$id", "$anchor", "$defs", "definitions", "$comment", "title", "description", "default"),
+        *("examples", "deprecated", "readOnly", "writeOnly", "format", "allOf", "if", "then", "else", "properties"),
+        *("items", "prefixItems", "patternProperties", "propertyNames", "dependentSchemas", *REFERENCES),
+    }
+)
+# Keywords whose subschemas are not validated again when what they have evaluated is searched.
+_ONLY_SEARCHED: Final = frozenset({"then", "else", "dependentSchemas", *REFERENCES})
+
+
+def automaton_size(pattern: str) -> int:
+    """Return the length of the pattern with counted repetitions expanded, at most 10⁹."""
+    sums, last = [0], 0
+    for token in _TOKEN.finditer(pattern):
+        minimum, comma, maximum = token[1], token[2], token[3]
+        if token[0] == "(":
+            sums.append(0)
+            last = 1
+            continue
+        if token[0] == ")" and len(sums) > 1:
+            last = sums.pop() + 1
+        elif minimum is not None:
+            times = int(maximum) if maximum else int(minimum) + (1 if comma else 0)
+            sums[-1] -= last
+            last = min(last * max(times, 1), _MAX_SIZE)
+        else:
+            last = 1 if token["open"] is None else len(token[0])
+        sums[-1] = min(sums[-1] + last, _MAX_SIZE)
+    return min(sum(sums), _MAX_SIZE) + 1
 
 
 class SchemaTree:
@@ -203,13 +234,6 @@ def _walk(schema: dict[str, Any]) -> Iterator[tuple[dict[str, Any], int]]:
 
 # The size of a JSON value at each depth, as far as the cost of its validation depends on it.
 
-_MAX_PARTS: Final = 250_000  # The parts of a value.
-_SMALL_BITS: Final = 64  # Numbers of this size are handled by the processor, and count as a part only.
-_WORD_BITS: Final = 48  # The unit of the size of a larger number.
-_DIGIT_BITS: Final = 4
-_BIG: Final = 1 << 53
-_NEAR_ONE: Final = (2.0**-20, 2.0**53)  # Numbers between these have short fractions.
-
 
 class Work(NamedTuple):
     """The size of a value at one depth.
@@ -278,33 +302,6 @@ def squares_in(value: Any) -> tuple[int, int]:
         elif isinstance(item, int | float):
             squares += square_of(item)
     return count, squares
-
-
-_MAX_PRICE: Final = 10**12  # Above every limit; sums are capped here, so that numbers stay small.
-_MAX_COMPILED: Final = 20_000  # The nodes that one schema may become, with copies; one takes up to 4 µs.
-
-# Steps.
-_VISIT: Final = 4  # Applying one subschema to one part.
-_SQUARE: Final = 1  # Reading or dividing a large number, for each square of its size.
-_FRACTION: Final = 150  # Dividing a small number by a fraction.
-_FRACTION_SQUARE: Final = 4  # Dividing a large number by a fraction, for each square of the sizes of both.
-_CONSTANT: Final = 8  # Comparing one part with that of `const`.
-_UNIQUE: Final = 80  # Writing one part of an item of `uniqueItems`.
-_ERROR: Final = 1_500  # Creating one error.
-_COPIED: Final = 60  # Copying one part into an error.
-
-_NUMERIC: Final = ("minimum", "maximum", "exclusiveMinimum", "exclusiveMaximum")
-_COMPARED: Final = ("enum", "const")
-# Keywords that cause no error of their own. All others, unknown ones included, count as one error.
-_SILENT: Final = frozenset(
-    {
-        *("$schema", "$id", "$anchor", "$defs", "definitions", "$comment", "title", "description", "default"),
-        *("examples", "deprecated", "readOnly", "writeOnly", "format", "allOf", "if", "then", "else", "properties"),
-        *("items", "prefixItems", "patternProperties", "propertyNames", "dependentSchemas", *REFERENCES),
-    }
-)
-# Keywords whose subschemas are not validated again when what they have evaluated is searched.
-_ONLY_SEARCHED: Final = frozenset({"then", "else", "dependentSchemas", *REFERENCES})
 
 
 class Price(NamedTuple):

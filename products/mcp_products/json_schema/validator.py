@@ -27,6 +27,13 @@ if TYPE_CHECKING:
 # easy to predict. Here the items are compared by text, whose hash depends on a secret of the process.
 
 _MAX_SHOWN: Final = 20  # Items of a list in a message.
+LATEST: Final = "https://json-schema.org/draft/2020-12/schema"
+DRAFT_7: Final = "http://json-schema.org/draft-07/schema"
+_CLASSES: Final = {LATEST: "Draft202012Validator", DRAFT_7: "Draft7Validator"}
+MAX_SCHEMA_CHARACTERS: Final = 128 << 10  # The limit of a serialized schema, in bytes.
+MAX_WORK: Final = 4_000_000  # The limit of one validation, in steps of about 10 ns.
+_MAX_PATTERN_BYTES: Final = 1 << 20
+_MAX_ERROR_LENGTH: Final = 300  # Characters of an error text, which may contain the value.
 
 
 class UniqueItems:
@@ -78,16 +85,6 @@ def _write(value: Any, pieces: list[str]) -> None:
         pieces.append(f"{value};")
     else:
         pieces.append(f"{int(value):x};")  # Hexadecimal digits take linear time, decimal ones do not.
-
-
-LATEST: Final = "https://json-schema.org/draft/2020-12/schema"
-DRAFT_7: Final = "http://json-schema.org/draft-07/schema"
-_CLASSES: Final = {LATEST: "Draft202012Validator", DRAFT_7: "Draft7Validator"}
-
-MAX_SCHEMA_CHARACTERS: Final = 128 << 10  # The limit of a serialized schema, in bytes.
-MAX_WORK: Final = 4_000_000  # The limit of one validation, in steps of about 10 ns.
-_MAX_PATTERN_BYTES: Final = 1 << 20
-_MAX_ERROR_LENGTH: Final = 300  # Characters of an error text, which may contain the value.
 
 
 class CompiledSchema:

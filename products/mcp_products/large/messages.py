@@ -24,6 +24,12 @@ from .pieces import release_in_pieces, validate_in_pieces
 
 _MAX_WAITING: Final = 64 * 1024 * 1024  # Bytes of the messages of one client that wait.
 _MAX_WAITING_OF_ALL: Final = 256 * 1024 * 1024
+_MANY: Final = 20_000  # Objects that take about two milliseconds to visit.
+_TURNS: Final[WeakKeyDictionary[asyncio.AbstractEventLoop, Turns]] = WeakKeyDictionary()
+_END: Final = object()
+_LARGE_BODIES_TOO_MANY: Final = HTTPError(
+    503, "too many large messages wait: send one after the other", INTERNAL_ERROR, retry_after=1, limit="large"
+)
 
 
 class Turns:
@@ -104,10 +110,6 @@ def without_collection() -> Generator[None, None, None]:
             gc.enable()
 
 
-_MANY: Final = 20_000  # Objects that take about two milliseconds to visit.
-_TURNS: Final[WeakKeyDictionary[asyncio.AbstractEventLoop, Turns]] = WeakKeyDictionary()
-
-
 def turns_of_loop() -> Turns:
     """Return the turns of the running event loop."""
     loop = asyncio.get_running_loop()
@@ -127,9 +129,6 @@ async def turn(client: Hashable) -> AsyncGenerator[None, None]:
             yield
     finally:
         turns.give_back()
-
-
-_END: Final = object()
 
 
 class PausedDelivery(Protocol):
@@ -238,10 +237,6 @@ def release_soon(validated: list[list[Any]]) -> None:
 
 
 # Large messages over HTTP: one after the other, so that the calls of other clients are not delayed by all of them.
-
-_LARGE_BODIES_TOO_MANY: Final = HTTPError(
-    503, "too many large messages wait: send one after the other", INTERNAL_ERROR, retry_after=1, limit="large"
-)
 
 
 async def decode_in_turn(body: bytes, client: Hashable, max_parts: int, max_batch: int) -> Message | list[Message]:

@@ -38,6 +38,13 @@ from mcp_runtime.protocol.models import (
 if TYPE_CHECKING:
     from pydantic.fields import FieldInfo
 
+MAX_LEFT_OUT: Final = 500  # Parts of one message: to look at each costs far more than to read a valid one.
+_PIECE: Final = 100  # Items of a list that are read at once, as long as all of them are valid.
+_MAX_NAME: Final = 100  # Characters of the name of an item in a report.
+_TYPE: Final = "type"
+_STAND_IN: Final = {_TYPE: "text", "text": ""}  # Content that every protocol version defines.
+_Path = tuple[int | str, ...]
+
 
 # Content of a type that the protocol version does not define: it is kept, with all its properties.
 
@@ -62,15 +69,6 @@ def __getattr__(name: str) -> object:
     if name == "UnknownContent":  # For pickle.
         return unknown_content()
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-
-
-MAX_LEFT_OUT: Final = 500  # Parts of one message: to look at each costs far more than to read a valid one.
-_PIECE: Final = 100  # Items of a list that are read at once, as long as all of them are valid.
-_MAX_NAME: Final = 100  # Characters of the name of an item in a report.
-_TYPE: Final = "type"
-_STAND_IN: Final = {_TYPE: "text", "text": ""}  # Content that every protocol version defines.
-
-_Path = tuple[int | str, ...]
 
 
 class _UnreadableError(Exception):

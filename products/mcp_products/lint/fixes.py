@@ -17,6 +17,12 @@ from typing import Final
 from .findings import Finding
 from .snapshot import Snapshot, is_object, text_of
 
+_KEYS: Final = {
+    ("gemini-cli", "url"): "httpUrl",
+    ("windsurf", "url"): "serverUrl",
+    ("vscode-copilot", "mcpServers"): "servers",
+}
+
 
 @dataclass(frozen=True, slots=True)
 class Fix:
@@ -64,13 +70,6 @@ def _bound(snapshot: Snapshot, finding: Finding, folder: Path | None, texts: dic
     # A requirement is a whole text or a whole line, not a part of another one.
     pattern = rf"(?m)(?<![\w.\]-]){re.escape(before)}(?=[\"']|\s*$|\s*;)"
     yield Fix(path, re.sub(pattern, lambda _: after, text), f"{before} → {after}")
-
-
-_KEYS: Final = {
-    ("gemini-cli", "url"): "httpUrl",
-    ("windsurf", "url"): "serverUrl",
-    ("vscode-copilot", "mcpServers"): "servers",
-}
 
 
 def _key(snapshot: Snapshot, finding: Finding, folder: Path | None, texts: dict[Path, str]) -> Iterator[Fix]:

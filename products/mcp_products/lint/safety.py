@@ -46,6 +46,7 @@ _WRITES: Final = frozenset(
     "create delete destroy drop edit modify move overwrite publish purge remove rename send truncate update upload "
     "write".split()
 )
+_LOOKALIKES: Final = str.maketrans("аеорсухіјѕһԁ01", "aeopcyxijshdol")
 
 
 def secrets_in(text: str) -> list[str]:
@@ -131,9 +132,6 @@ def check_lock(snapshot: Snapshot, settings: Settings) -> Iterator[Finding]:
     for place in snapshot.lock:
         if place.startswith("tools.") and place not in current:
             yield found("definition-changed", place, "it is gone")
-
-
-_LOOKALIKES: Final = str.maketrans("аеорсухіјѕһԁ01", "aeopcyxijshdol")
 
 
 def check_shadows(snapshots: list[Snapshot]) -> Iterator[tuple[Snapshot, Finding]]:

@@ -22,6 +22,14 @@ _HARMLESS_BESIDE: Final = frozenset(
 _TYPED_BY: Final = frozenset({"$ref", "anyOf", "oneOf", "allOf", "enum", "const", "not", "if"})
 _DEEP: Final = 100
 
+_INSTEAD: Final = {
+    "const": '"enum": [{value}]',
+    "oneOf": '"anyOf": […]',
+    "allOf": "one schema with the keywords of all",
+    "exclusiveMinimum": '"minimum": …',
+    "exclusiveMaximum": '"maximum": …',
+}
+
 
 class Where(NamedTuple):
     """The root of a schema, and what it is for: `inputSchema` or `outputSchema`."""
@@ -197,15 +205,6 @@ def _enum_type(node: Node, where: Where) -> Hit | None:
 def _enum_empty(node: Node, where: Where) -> Hit | None:
     values = node.schema.get("enum")
     return Hit("the value '' in an enum") if where.input and is_list(values) and "" in values else None
-
-
-_INSTEAD: Final = {
-    "const": '"enum": [{value}]',
-    "oneOf": '"anyOf": […]',
-    "allOf": "one schema with the keywords of all",
-    "exclusiveMinimum": '"minimum": …',
-    "exclusiveMaximum": '"maximum": …',
-}
 
 
 def _keyword(node: Node, where: Where) -> Hit | None:

@@ -29,6 +29,7 @@ _SERVER_WARNS: Final = 10_000
 _SHORT: Final = 300  # Characters of a description that say what a tool does.
 _REPEATED: Final = 1000  # Characters; less is not worth a line.
 _SEARCH: Final = 250  # Tokens of two tools that search and call.
+_PYTHON: Final = {"string": "str", "integer": "int", "number": "float", "boolean": "bool", "array": "list"}
 
 
 @cache
@@ -121,9 +122,6 @@ def signature(tool: Json) -> str:
     ]
     sentence = re.split(r"(?<=[.!?])\s|\n", text_of(tool.get("description")).strip(), maxsplit=1)[0]
     return f"def {text_of(tool.get('name'))}({', '.join(arguments)})  # {sentence}"
-
-
-_PYTHON: Final = {"string": "str", "integer": "int", "number": "float", "boolean": "bool", "array": "list"}
 
 
 def _type(schema: object) -> str:

@@ -17,6 +17,7 @@ NAME: Final = "mcp_runtime"  # The instrumentation scope.
 _METERED_STORE_SECONDS: Final = (0.0005, 0.001, 0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.5, 1.0, 5.0, 10.0)
 _SYSTEMS: Final = {"RedisStore": "redis", "SQLiteStore": "sqlite"}
 _ResultT = TypeVar("_ResultT")
+observed_workers: Final[WeakSet[ObservedWorker]] = WeakSet()
 
 
 class MeteredStore:
@@ -115,9 +116,6 @@ class ObservedWorker(Protocol):
     def store_lag(self) -> float:
         """Seconds since the store has last answered."""
         ...
-
-
-observed_workers: Final[WeakSet[ObservedWorker]] = WeakSet()
 
 
 def observe(worker: ObservedWorker) -> None:

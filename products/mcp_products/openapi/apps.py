@@ -20,6 +20,9 @@ from .document import load_document as load_document
 from .requests import APIClient, OperationArguments, OperationCall
 from .schemas import SchemaConverter, usable
 
+_MAX_DEFINITIONS: Final = 8_000  # Bytes of the definitions of an output schema.
+_MAX_NAME: Final = 64  # The limit of hosts; that of the specification is 128.
+
 # Rules that decide whether an operation becomes a tool, a resource or nothing; their names are those of FastMCP.
 
 
@@ -84,10 +87,6 @@ def choose_type(
             f'{operation} cannot be a resource: resources are read by GET; add methods=["GET"] to the RouteMap'
         )
     return kind, rule.mcp_tags
-
-
-_MAX_DEFINITIONS: Final = 8_000  # Bytes of the definitions of an output schema.
-_MAX_NAME: Final = 64  # The limit of hosts; that of the specification is 128.
 
 
 def add_operations(

@@ -36,6 +36,14 @@ _MAX_LEVELS: Final = 20
 
 EncodedItems = list[tuple[str, str]]
 
+_FORM: Final = "application/x-www-form-urlencoded"
+_MULTIPART: Final = "multipart/form-data"
+_UNUSABLE: Final = re.compile(r"[^A-Za-z0-9_.-]")  # Characters that models do not accept in the name of an argument.
+_MAX_NAME: Final = 64
+_MAX_DEFINITIONS: Final = 32_000  # Bytes.
+_MAX_SHOWN: Final = 2000  # Characters of the body of an error response in the message.
+_TEXT_TYPES: Final = ("text/", "application/xml", "application/javascript", "application/yaml", "application/x-yaml")
+
 
 def path_text(parameter: OpenAPIParameter, value: Any) -> str:
     """Return the text of a path parameter. Raises ToolError for a value that would leave its segment."""
@@ -161,13 +169,6 @@ def _leaves(value: Any) -> list[str]:
     if is_object(value):
         return [text for key, item in value.items() for text in (str(key), scalar(item))]
     return [scalar(item) for item in value] if is_list(value) else [scalar(value)]
-
-
-_FORM: Final = "application/x-www-form-urlencoded"
-_MULTIPART: Final = "multipart/form-data"
-_UNUSABLE: Final = re.compile(r"[^A-Za-z0-9_.-]")  # Characters that models do not accept in the name of an argument.
-_MAX_NAME: Final = 64
-_MAX_DEFINITIONS: Final = 32_000  # Bytes.
 
 
 class APIRequest(NamedTuple):
@@ -312,9 +313,6 @@ def _field(body: RequestBody, name: str) -> OpenAPIParameter:
 
 
 # Calls of the operations of an API: send the request, and read the response.
-
-_MAX_SHOWN: Final = 2000  # Characters of the body of an error response in the message.
-_TEXT_TYPES: Final = ("text/", "application/xml", "application/javascript", "application/yaml", "application/x-yaml")
 
 
 class APIClient:

@@ -19,6 +19,8 @@ _MAX_PENDING: Final = 1 << 20  # Bytes that wait for the reader; what is written
 _FINISH_SECONDS: Final = 0.2  # Seconds for the reader to take them when the process ends.
 _MOMENT: Final = 0.2  # Seconds that a writer waits once on Windows, where a thread writes.
 _AT_ONCE: Final = 512  # Bytes that a pipe or a socket with any room takes at once, on every POSIX system.
+_OUTPUTS: Final[dict[int, UnblockedOutput]] = {}
+_GRACE: Final = 0.3  # Seconds for threads to end when the main thread has.
 
 
 class UnblockedOutput(io.RawIOBase):
@@ -162,9 +164,6 @@ def write_line(line: str) -> None:
         print(line, file=stream, flush=True)
 
 
-_OUTPUTS: Final[dict[int, UnblockedOutput]] = {}
-
-
 def _output(descriptor: int | None) -> UnblockedOutput | None:
     """Return what writes to a pipe or a socket without waiting; None for another descriptor.
 
@@ -207,8 +206,6 @@ def _replace_in_loggers(old: TextIO, new: TextIO) -> None:
 
 
 # The end of a process whose handlers still run: in threads that Python would wait for, or in a blocked event loop.
-
-_GRACE: Final = 0.3  # Seconds for threads to end when the main thread has.
 
 
 def exit_without_threads() -> None:

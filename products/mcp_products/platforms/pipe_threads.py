@@ -33,6 +33,9 @@ else:
 _CHUNK: Final = 1 << 17  # Bytes to read at once.
 _BLOCK: Final = 1 << 16  # Bytes to write at once.
 _MAX_UNRECEIVED: Final = 1 << 20  # Bytes read but not received by the event loop above which the thread waits.
+_LAST_LINES_SECONDS: Final = 0.1  # Longer if a process that the child has started writes on.
+_END_SECONDS: Final = 1.0  # For threads to end, after all processes of the tree have ended.
+_STEP: Final = 0.001
 
 
 class ReaderThread:
@@ -283,10 +286,6 @@ class ThreadedTransport(LineTransport):
 
 
 # A transport to a child process for any system: threads read and write its pipes.
-
-_LAST_LINES_SECONDS: Final = 0.1  # Longer if a process that the child has started writes on.
-_END_SECONDS: Final = 1.0  # For threads to end, after all processes of the tree have ended.
-_STEP: Final = 0.001
 
 
 class ThreadedChild(SubprocessTransport, ThreadedTransport):

@@ -17,6 +17,8 @@ from mcp_runtime.protocol.uris import is_same_uri
 
 from .entry import MAX_BYTES, SkillEntry
 
+_SAFE = "/-._~%!$&'()*+,;=:@"  # The characters allowed in a URI path (RFC 3986, section 3.3), and percent-encodings.
+
 
 class SkillReader(Protocol):
     """The methods of a client with the skills extension that a skill needs."""
@@ -120,9 +122,6 @@ class VerifiedSkill:
             self._bytes_read[uri] = size
             if sum(self._bytes_read.values()) > MAX_BYTES:
                 raise ValueError(f"makes the skill larger than {MAX_BYTES} bytes")
-
-
-_SAFE = "/-._~%!$&'()*+,;=:@"  # The characters allowed in a URI path (RFC 3986, section 3.3), and percent-encodings.
 
 
 def _is_at(found: object, uri: str) -> bool:

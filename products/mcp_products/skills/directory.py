@@ -28,6 +28,10 @@ MAX_DEPTH: Final = 32
 _OPEN_FLAGS: Final = os.O_RDONLY | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_CLOEXEC", 0)
 _DIRECTORY_FLAG: Final = getattr(os, "O_DIRECTORY", 0)
 _NONBLOCK_FLAG: Final = getattr(os, "O_NONBLOCK", 0)  # Opening a pipe must not block.
+_log: Final = logging.getLogger("mcp_runtime.extensions.skills.directory")
+DIRECTORY_MIME_TYPE: Final = "inode/directory"
+_SCHEME: Final = "skill://"
+_MIME_TYPES: Final = mimetypes.MimeTypes(filenames=())  # Without system files, so that it is the same on every machine.
 
 
 class UnservableFileError(ValueError):
@@ -110,13 +114,6 @@ class SafeDirectory:
 
 def _state(status: os.stat_result) -> FileState:
     return status.st_dev, status.st_ino, status.st_size, status.st_mtime_ns
-
-
-_log: Final = logging.getLogger("mcp_runtime.extensions.skills.directory")
-
-DIRECTORY_MIME_TYPE: Final = "inode/directory"
-_SCHEME: Final = "skill://"
-_MIME_TYPES: Final = mimetypes.MimeTypes(filenames=())  # Without system files, so that it is the same on every machine.
 
 
 @dataclass(frozen=True, slots=True)

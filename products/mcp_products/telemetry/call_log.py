@@ -17,6 +17,8 @@ from mcp_runtime.usage.texts import error_text, shortened
 if TYPE_CHECKING:
     from pydantic import BaseModel
 
+_log: Final = logging.getLogger("mcp_runtime.server.calls")
+
 
 def milliseconds(began: float) -> str:
     """Return the time since a value of `perf_counter`, such as "3.2 ms"."""
@@ -40,8 +42,6 @@ def outcome_of(result: Any) -> str:
 
 
 # A dispatcher that logs the connection, the calls and the errors of a client with their times.
-
-_log: Final = logging.getLogger("mcp_runtime.server.calls")
 
 
 class LoggedDispatcher:

@@ -66,6 +66,15 @@ _PATTERNS: Final = (
     ),
 )
 
+_OWN_LOGGERS: Final = "mcp_runtime"  # Products log below it too.
+_LEVELS: Final[tuple[tuple[int, Level], ...]] = (
+    (logging.CRITICAL, "critical"),
+    (logging.ERROR, "error"),
+    (logging.WARNING, "warning"),
+    (25, "notice"),
+    (logging.INFO, "info"),
+)
+
 
 def redact(text: str) -> str:
     """Return a text without secrets: tokens, `Authorization` and cookies, API keys, passwords, also those in URLs.
@@ -78,16 +87,6 @@ def redact(text: str) -> str:
     for pattern, replacement in _PATTERNS:
         text = pattern.sub(replacement if replacement.endswith("@") else replacement + REDACTED, text)
     return text
-
-
-_OWN_LOGGERS: Final = "mcp_runtime"  # Products log below it too.
-_LEVELS: Final[tuple[tuple[int, Level], ...]] = (
-    (logging.CRITICAL, "critical"),
-    (logging.ERROR, "error"),
-    (logging.WARNING, "warning"),
-    (25, "notice"),
-    (logging.INFO, "info"),
-)
 
 
 def _is_level(value: Any) -> bool:

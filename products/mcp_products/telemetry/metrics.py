@@ -21,6 +21,25 @@ from .spans import NAME, ended_in, is_error_result, target_of
 if TYPE_CHECKING:
     from pydantic import BaseModel
 
+_COUNTS: Final[dict[str, tuple[str, Callable[[Endpoint], int]]]] = {
+    "session": ("Sessions in the memory of this process.", lambda item: sum(one.session_count for one in item[0])),
+    "stream": ("SSE streams that are open.", lambda item: item[1].waiting_count),
+    "request": ("Requests that are being handled.", lambda item: sum(one.running_count for one in item[0])),
+}
+_endpoints: dict[object, Endpoint] = {}
+# The boundaries that the conventions advise, in seconds.
+_SECONDS: Final = (0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1.0, 2.0, 5.0, 10.0, 30.0, 60.0, 120.0, 300.0)
+_MAX_NAMES: Final = 1000  # Names of tools and prompts that are attributes; clients send names that nothing has.
+_PIPE: Final = {"network.transport": "pipe"}
+_HTTP: Final = {"network.transport": "tcp", "network.protocol.name": "http"}
+_names: set[str] = set()
+
+_HAPPENS: Final = {
+    "left_out": ("{part}", "Parts of received messages that were left out because they could not be read."),
+    "refused": ("{request}", "Requests that were refused because they were above a limit."),
+    "resumed": ("{stream}", "SSE streams that clients have gone on with, after a message that they had got."),
+}
+
 
 class ObservedHandler(Protocol):
     """A handler of an endpoint."""
@@ -37,13 +56,6 @@ class ObservedHandler(Protocol):
 
 
 Endpoint = tuple[Sequence[ObservedHandler], KeepAliveTimer]
-
-_COUNTS: Final[dict[str, tuple[str, Callable[[Endpoint], int]]]] = {
-    "session": ("Sessions in the memory of this process.", lambda item: sum(one.session_count for one in item[0])),
-    "stream": ("SSE streams that are open.", lambda item: item[1].waiting_count),
-    "request": ("Requests that are being handled.", lambda item: sum(one.running_count for one in item[0])),
-}
-_endpoints: dict[object, Endpoint] = {}
 
 
 def observe(endpoint: object, handlers: Sequence[ObservedHandler] = (), streams: KeepAliveTimer | None = None) -> None:
@@ -70,15 +82,6 @@ def _sum(count: Callable[[Endpoint], int], options: CallbackOptions) -> Iterable
 # How long requests and sessions take, by OpenTelemetry's semantic conventions for MCP.
 #
 # https://github.com/open-telemetry/semantic-conventions-genai/blob/main/docs/gen-ai/mcp.md
-
-# The boundaries that the conventions advise, in seconds.
-_SECONDS: Final = (0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1.0, 2.0, 5.0, 10.0, 30.0, 60.0, 120.0, 300.0)
-_MAX_NAMES: Final = 1000  # Names of tools and prompts that are attributes; clients send names that nothing has.
-
-_PIPE: Final = {"network.transport": "pipe"}
-_HTTP: Final = {"network.transport": "tcp", "network.protocol.name": "http"}
-
-_names: set[str] = set()
 
 
 @cache
@@ -190,12 +193,6 @@ class MeteredDispatcher:
 
 
 # What happens, as counters.
-
-_HAPPENS: Final = {
-    "left_out": ("{part}", "Parts of received messages that were left out because they could not be read."),
-    "refused": ("{request}", "Requests that were refused because they were above a limit."),
-    "resumed": ("{stream}", "SSE streams that clients have gone on with, after a message that they had got."),
-}
 
 
 @cache

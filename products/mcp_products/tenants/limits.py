@@ -10,6 +10,8 @@ from mcp_runtime.errors import LocalError
 from mcp_runtime.usage.keywords import checked_fields
 from mcp_runtime.usage.rules import COUNT, instance
 
+_RATE: Final = instance(RateLimit, "a RateLimit, such as RateLimit(10, burst=50)").or_none()
+
 
 class LimitKind(NamedTuple):
     """What one limit counts.
@@ -35,8 +37,6 @@ KINDS: Final[dict[str, LimitKind]] = {
     "subscriptions": LimitKind("open subscriptions", 10.0),
     "tasks": LimitKind("tasks that have not ended", 5.0),
 }
-
-_RATE: Final = instance(RateLimit, "a RateLimit, such as RateLimit(10, burst=50)").or_none()
 
 
 @checked_fields(rules={name: COUNT.or_none() if kind.wait else _RATE for name, kind in KINDS.items()})

@@ -30,6 +30,7 @@ LEASE: Final = 60.0  # Seconds for which what a worker holds counts, unless the 
 # What is used, as JSON. A rate has the time at which nothing of it is used any more (the generic cell rate algorithm).
 # What is held has, by its holder, the amount, the time at which it ends by itself, and the time at which it began.
 Record = dict[str, Any]
+Change = Callable[[Record, float], Any]
 
 
 class Refusal(NamedTuple):
@@ -115,9 +116,6 @@ def _expires(record: Record, now: float) -> float:
     for limit, value in record.items():
         times += [value] if KINDS[limit].wait is None else [own[1] for own in value.values()]
     return max(times)
-
-
-Change = Callable[[Record, float], Any]
 
 
 class Records:

@@ -59,6 +59,7 @@ if TYPE_CHECKING:
 _log: Final = logging.getLogger("mcp_runtime.versions.messages")
 
 Row = Sent | InputRequest[Any]
+_NO_TIMEOUT: Final = RequestOptions(timeout=None)  # A user may take long to answer.
 
 
 class MessageConverter:
@@ -404,7 +405,6 @@ class ConvertingChannel(ChannelProxy):
 
 # Wrap handlers of one protocol version so that they serve connections of another.
 
-_NO_TIMEOUT: Final = RequestOptions(timeout=None)  # A user may take long to answer.
 
 MakeContext = Callable[[ConvertingChannel, RequestReceived | NotificationReceived, Any], Any]
 

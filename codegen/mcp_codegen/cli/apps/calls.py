@@ -26,6 +26,25 @@ from .running import with_env, with_env_file
 # The text of a result: what a terminal shows of its content.
 
 _MAX_BLOCK: Final = 300  # Characters of a block without text, such as an image.
+_MAX_LINES: Final = 100  # A traceback of a deep stack; what a server writes before it is of no use.
+_MAX_LINE: Final = 1000  # Characters.
+
+# What a command cannot do, by the capability that the error of the server names.
+_HINTS: Final = {
+    "client.elicitation": "the server asks the user with a form, which this command shows in a terminal only: standard "
+    "input and standard error are none here",
+    "client.sampling": "the server asks for a message of a model, and this command has no model",
+    "client.roots": "the server asks for the roots of the client, and this command has none",
+}
+
+_LISTS: Final = {
+    "tools": ("name", "inputSchema", "description"),
+    "resources": ("uri", "name", "description"),
+    "resource_templates": ("uriTemplate", "name", "description"),
+    "prompts": ("name", "arguments", "description"),
+}
+_HEADINGS: Final = {"inputSchema": "arguments"}
+_MAX_CELL: Final = 300  # Characters.
 
 
 def result_texts(result: dict[str, Any]) -> Iterable[str]:
@@ -46,17 +65,6 @@ def _block(block: object) -> str:
 
 
 # What commands show of the standard error of a server, and which of its requests they can answer.
-
-_MAX_LINES: Final = 100  # A traceback of a deep stack; what a server writes before it is of no use.
-_MAX_LINE: Final = 1000  # Characters.
-
-# What a command cannot do, by the capability that the error of the server names.
-_HINTS: Final = {
-    "client.elicitation": "the server asks the user with a form, which this command shows in a terminal only: standard "
-    "input and standard error are none here",
-    "client.sampling": "the server asks for a message of a model, and this command has no model",
-    "client.roots": "the server asks for the roots of the client, and this command has none",
-}
 
 
 def has_terminal() -> bool:
@@ -175,16 +183,6 @@ def _print(output: dict[str, object], as_json: bool, written: list[str]) -> None
         if (hint := hint_of("".join(texts))) is not None:
             click.secho(hint, err=True)
         raise SystemExit(DIFFERENT)
-
-
-_LISTS: Final = {
-    "tools": ("name", "inputSchema", "description"),
-    "resources": ("uri", "name", "description"),
-    "resource_templates": ("uriTemplate", "name", "description"),
-    "prompts": ("name", "arguments", "description"),
-}
-_HEADINGS: Final = {"inputSchema": "arguments"}
-_MAX_CELL: Final = 300  # Characters.
 
 
 @dataclass(frozen=True, slots=True)

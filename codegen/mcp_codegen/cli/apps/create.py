@@ -33,6 +33,7 @@ _FILES: Final = {
     "README.md": "README.md.in",
 }
 _TAKEN: Final = frozenset({"mcp", "mcp_generated", "mcp_runtime", "mcp_products", "mcp_codegen", "tests", "skills"})
+_SKILL: Final = "mcp-servers"  # The name in its front matter, which is that of its folder.
 
 
 @click.command("create", short_help="Write a new project with a server.")
@@ -70,8 +71,6 @@ def create(name: str, output: Path | None) -> None:
 
 
 # The command `skill`: what an agent has to know to write, check and ship a server.
-
-_SKILL: Final = "mcp-servers"  # The name in its front matter, which is that of its folder.
 
 
 @click.command("skill", short_help="Print a skill for coding agents, or write it into their folder.")

@@ -71,6 +71,14 @@ _with_scope: Final = click.option(
 _with_file: Final = click.option("--file", "chosen", type=FILE, metavar="FILE", help="Another configuration file.")
 _with_dry_run: Final = click.option("--dry-run", is_flag=True, help="Print what would be written; write nothing.")
 
+_file: Final = click.option(
+    "--file",
+    "chosen",
+    type=FILE,
+    metavar="FILE",
+    help="The configuration. Default: that of the desktop app on this platform.",
+)
+
 
 @click.command("install", short_help="Add a server to a host's configuration.")
 @click.argument("server", nargs=-1)
@@ -266,15 +274,6 @@ def _show_plan(file: HostFile, name: str, entry: JsonObject) -> None:
 
 def _report(file: HostFile, backup: Path | None, text: str) -> None:
     click.echo(f"{file.path}: {text}" + (f" (the file before: {backup.name})" if backup is not None else ""))
-
-
-_file: Final = click.option(
-    "--file",
-    "chosen",
-    type=FILE,
-    metavar="FILE",
-    help="The configuration. Default: that of the desktop app on this platform.",
-)
 
 
 @click.group("config")

@@ -34,6 +34,7 @@ from .running import with_env, with_env_file
 
 _LINT: Final = (sys.executable, "-P", "-m", "mcp_products.lint")  # -P: the current folder hides no module.
 _SETTINGS: Final = ("host", "ignore", "budget", "strict")  # What [tool.mcp-lint] may have.
+_NO_LIBCST: Final = "Python sources stay as they are: pip install 'mcp-generated[migrate]'"
 
 
 @click.command("lint", cls=ServerCommand, short_help="Find what hosts and models would refuse.")
@@ -222,8 +223,6 @@ def _described(target: ServerTarget, label: str, name: str | None) -> dict[str, 
 
 
 # What `lint --fix` writes: what the lint process proposes, and changes of Python sources where libcst is installed.
-
-_NO_LIBCST: Final = "Python sources stay as they are: pip install 'mcp-generated[migrate]'"
 
 
 def fix(proposal: Mapping[str, Any], force: bool) -> list[str]:

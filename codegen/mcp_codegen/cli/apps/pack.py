@@ -57,6 +57,7 @@ version = "{version}"
 requires-python = ">=3.11"
 dependencies = {requirements}
 """
+_Made = tuple[dict[str, bytes], JsonObject, Form, tuple[str, ...]]
 
 
 @click.command("pack", cls=ServerCommand, short_help="Write a bundle (.mcpb) for Claude Desktop and others.")
@@ -141,9 +142,6 @@ def pack(
     click.echo(
         f"{bundle}: {len(files)} files, {len(data):,} bytes; open it with Claude Desktop, or read it with unzip -l"
     )
-
-
-_Made = tuple[dict[str, bytes], JsonObject, Form, tuple[str, ...]]
 
 
 def _of_python(server: str, folder: Path | None, env: Mapping[str, str], choice: Mapping[str, Any]) -> _Made:

@@ -38,6 +38,18 @@ with_env: Final = click.option(
 with_env_file: Final = click.option(
     "--env-file", "env_files", multiple=True, type=FILE, metavar="FILE", help="A file of variables, such as .env."
 )
+_SUFFIXES: Final = frozenset({".py", ".toml", ".env", ".yaml", ".yml"})
+_IGNORED: Final = frozenset({"__pycache__", "node_modules", "site-packages", "build", "dist"})
+_MAX_FILES: Final = 20_000  # More would make a round of polling slow.
+
+_INSPECTOR: Final = "@modelcontextprotocol/inspector"
+_INTERVAL: Final = 0.5  # Seconds between two looks at the files.
+_GRACE: Final = 5.0  # Seconds that a process has to end.
+_PAGE: Final = "/dev"  # It is for browsers of this machine only.
+_LOCAL: Final = {  # Where they find a server that listens on these addresses.
+    **{"127.0.0.1": "127.0.0.1", "localhost": "localhost", "0.0.0.0": "127.0.0.1"},
+    **{"::1": "[::1]", "::": "[::1]"},
+}
 
 
 @click.command("run", short_help="Run the server of a file or module.")
@@ -146,10 +158,6 @@ def replace_process(command: tuple[str, ...], environment: dict[str, str]) -> No
 
 # Changes of the files below folders, by polling: it needs no package and works on network drives.
 
-_SUFFIXES: Final = frozenset({".py", ".toml", ".env", ".yaml", ".yml"})
-_IGNORED: Final = frozenset({"__pycache__", "node_modules", "site-packages", "build", "dist"})
-_MAX_FILES: Final = 20_000  # More would make a round of polling slow.
-
 
 class FileWatcher:
     """The state of the files below some folders; `changes` compares it with the state before."""
@@ -189,15 +197,6 @@ def _files(folder: Path) -> Iterator[Path]:
 
 
 # The command `dev`: a server that starts again when its files change, and the MCP Inspector with it.
-
-_INSPECTOR: Final = "@modelcontextprotocol/inspector"
-_INTERVAL: Final = 0.5  # Seconds between two looks at the files.
-_GRACE: Final = 5.0  # Seconds that a process has to end.
-_PAGE: Final = "/dev"  # It is for browsers of this machine only.
-_LOCAL: Final = {  # Where they find a server that listens on these addresses.
-    **{"127.0.0.1": "127.0.0.1", "localhost": "localhost", "0.0.0.0": "127.0.0.1"},
-    **{"::1": "[::1]", "::": "[::1]"},
-}
 
 
 @click.command("dev", short_help="Run it again when files change, with the MCP Inspector.")

@@ -41,6 +41,13 @@ _UNVERIFIED_CLIENT: Final[Mapping[ClientOrigin, str]] = {
     ClientOrigin.REGISTERED: "This program chose its name itself, and nobody has checked it.",
     ClientOrigin.DOCUMENT: "The web site in its id describes this program; nobody else has checked its name.",
 }
+_log: Final = logging.getLogger("mcp_runtime.auth.authorization_server.authorize")
+
+_BROWSER_ID: Final = re.compile(r"[A-Za-z0-9_-]{43}")
+_CONSENT: Final = b"consent "
+_CALLBACK: Final = b"return "
+_DEFAULT_NAME: Final = "the program"
+_MAX_DECIDED: Final = 10_000  # Tickets of decisions that are remembered; the grants of the others have their ids.
 
 
 def consent(
@@ -131,15 +138,6 @@ class Login(Protocol):
         """Return the URL of the sign-in page. After signing in it redirects the browser to `return_to`, a path with
         query at the authorization server."""
         ...
-
-
-_log: Final = logging.getLogger("mcp_runtime.auth.authorization_server.authorize")
-
-_BROWSER_ID: Final = re.compile(r"[A-Za-z0-9_-]{43}")
-_CONSENT: Final = b"consent "
-_CALLBACK: Final = b"return "
-_DEFAULT_NAME: Final = "the program"
-_MAX_DECIDED: Final = 10_000  # Tickets of decisions that are remembered; the grants of the others have their ids.
 
 
 class AuthorizeEndpoints:

@@ -34,6 +34,17 @@ _INVISIBLE: Final = ("Cc", "Cf", "Cs", "Co", "Cn", "Zl", "Zp")
 _BLANK: Final = frozenset("\u115f\u1160\u3164\uffa0\u2800")
 _VISIBLE: Final = ("L", "N", "P", "S")  # The first letters of categories; marks need a character that they stand on.
 
+_DOCUMENT_TTL: Final = 300.0  # Seconds for which a document, or the failure to fetch it, is cached.
+_MAX_DOCUMENTS: Final = 1000  # Documents that are cached.
+_MAX_FETCHES: Final = 64  # Documents that are fetched at the same time; of one host:
+_MAX_FETCHES_OF_HOST: Final = 2
+_FETCH_SECONDS: Final = 5.0  # Seconds for a document to arrive, the time that it waits for others included.
+_HOUR: Final = 3600.0
+_MAX_ADDRESSES: Final = 50_000
+_IPV6_SHARES: Final = ((64, 1), (56, 4), (48, 16))  # A customer of a provider may have a network of any of these sizes.
+_DOCUMENT: Final = re.compile(r"https://[a-z0-9.-]+(:[0-9]{1,5})?/[A-Za-z0-9._~%/-]+")
+_MAX_ID_LENGTH: Final = 500
+
 
 def read_registration(body: bytes) -> dict[str, Any]:
     """Return the JSON object of a registration request. Raises OAuthError."""
@@ -142,18 +153,6 @@ def _strings(metadata: Mapping[str, Any], key: str, default: Sequence[str]) -> S
 
 def _error(reason: str) -> OAuthError:
     return OAuthError(OAuthErrorCode.INVALID_CLIENT_METADATA, reason)
-
-
-_DOCUMENT_TTL: Final = 300.0  # Seconds for which a document, or the failure to fetch it, is cached.
-_MAX_DOCUMENTS: Final = 1000  # Documents that are cached.
-_MAX_FETCHES: Final = 64  # Documents that are fetched at the same time; of one host:
-_MAX_FETCHES_OF_HOST: Final = 2
-_FETCH_SECONDS: Final = 5.0  # Seconds for a document to arrive, the time that it waits for others included.
-_HOUR: Final = 3600.0
-_MAX_ADDRESSES: Final = 50_000
-_IPV6_SHARES: Final = ((64, 1), (56, 4), (48, 16))  # A customer of a provider may have a network of any of these sizes.
-_DOCUMENT: Final = re.compile(r"https://[a-z0-9.-]+(:[0-9]{1,5})?/[A-Za-z0-9._~%/-]+")
-_MAX_ID_LENGTH: Final = 500
 
 
 class RegistrationQuota:

@@ -21,6 +21,13 @@ _HTTPS: Final = re.compile(r"https://([a-z0-9]([a-z0-9.-]*[a-z0-9])?|\[[0-9a-f:.
 _LOOPBACK: Final = re.compile(r"(http://(?:localhost|127\.0\.0\.1|\[::1\]))(?::[0-9]{1,5})?((?:[/?][!-~]*)?)")
 _FORBIDDEN_IN_PATH: Final = re.compile(r"[\\\"'<>^`{|}#@*]|/\.{1,2}(/|$|\?)|%(?:2e|2f|5c|0|1)|;|//", re.IGNORECASE)
 
+_MAX_FIELDS: Final = 50
+_MAX_STATE_LENGTH: Final = 4096
+_CHALLENGE: Final = re.compile(r"[A-Za-z0-9_-]{43}")
+_VERIFIER: Final = re.compile(r"[A-Za-z0-9._~-]{43,128}")
+_SCOPE: Final = re.compile(r"[\x21\x23-\x5b\x5d-\x7e]{1,100}")
+Fields = Mapping[str, str]
+
 
 def check_registered_redirect_uri(uri: object) -> str:
     """Return a redirect URI that may be registered.
@@ -65,15 +72,6 @@ def _has_valid_port(uri: str) -> bool:
 
 def _error(reason: str) -> OAuthError:
     return OAuthError(OAuthErrorCode.INVALID_REDIRECT_URI, reason)
-
-
-_MAX_FIELDS: Final = 50
-_MAX_STATE_LENGTH: Final = 4096
-_CHALLENGE: Final = re.compile(r"[A-Za-z0-9_-]{43}")
-_VERIFIER: Final = re.compile(r"[A-Za-z0-9._~-]{43,128}")
-_SCOPE: Final = re.compile(r"[\x21\x23-\x5b\x5d-\x7e]{1,100}")
-
-Fields = Mapping[str, str]
 
 
 @dataclass(frozen=True, slots=True)

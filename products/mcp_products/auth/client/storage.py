@@ -18,6 +18,9 @@ from mcp_products.platforms.private_files import replace_private_file
 from mcp_runtime.errors import LocalError
 from mcp_runtime.protocol.models import is_object
 
+_LOCK_TIMEOUT: Final = 10.0  # Seconds to wait for another process that writes.
+_GROUP_AND_OTHERS: Final = stat.S_IRWXG | stat.S_IRWXO
+
 
 @dataclass(frozen=True, slots=True)
 class OAuthClientInformation:
@@ -157,9 +160,6 @@ def credentials_from_json(value: Any) -> StoredCredentials:
 
 
 # Storage of credentials in a file, or in the keyring of the system.
-
-_LOCK_TIMEOUT: Final = 10.0  # Seconds to wait for another process that writes.
-_GROUP_AND_OTHERS: Final = stat.S_IRWXG | stat.S_IRWXO
 
 
 class FileTokenStorage:

@@ -24,6 +24,26 @@ from ..discovery import AuthorizationServerMetadata
 from ..http import AuthHTTPClient, AuthResponse, is_loopback
 from .storage import OAuthClientInformation, OAuthToken
 
+OFFLINE: Final = "offline_access"
+INVALID_TARGET: Final = "invalid_target"
+# No retry without `resource`: the token would then not be limited to this server, which could use it elsewhere.
+RESOURCE_REMEDY: Final = (
+    " (it does not accept the parameter `resource` with the URL of this server; if its tokens are for this server only,"
+    " pass resource_indicator=False and issuers=[…] to OAuthClientProvider)"
+)
+_TOKEN: Final = r"[!#$%&'*+.^_`|~0-9A-Za-z-]+"
+_CHALLENGE: Final = re.compile(rf'({_TOKEN})(?:\s*=\s*("(?:[^"\\]|\\.)*"|[^\s,"]+))?')
+_MAX_CHALLENGE_LENGTH: Final = 16 * 1024
+
+_ASSERTION_TYPE: Final = "urn:ietf:params:oauth:client-assertion-type:jwt-bearer"
+_SECRET_METHODS: Final = ("client_secret_basic", "client_secret_post")
+_KEY_TYPES: Final[Mapping[str, type[ECKey | RSAKey | OKPKey]]] = {"ES": ECKey, "RS": RSAKey, "PS": RSAKey, "Ed": OKPKey}
+_ERROR: Final = re.compile(r"[a-z_]{1,64}")
+_ASSERTION_SECONDS: Final = 120  # Seconds for which a client assertion is valid.
+_RETRYABLE_STATUSES: Final = (408, 429)  # Like statuses from 500 on, they do not mean that the grant was rejected.
+_DIGITS: Final = re.compile(r"[0-9]{1,10}(?:\.[0-9]{1,10})?")
+_MAX_TOKEN_SECONDS: Final = 10 * 365 * 86400  # A larger `expires_in` is ignored.
+
 # DPoP proofs of a client: each proves possession of the key that the access token is bound to
 # (https://www.rfc-editor.org/rfc/rfc9449#section-4).
 
@@ -70,17 +90,6 @@ class DPoPProver:
 
 
 # Challenges and authorization responses: parse and check them, and select the scopes to request. No I/O.
-
-OFFLINE: Final = "offline_access"
-INVALID_TARGET: Final = "invalid_target"
-# No retry without `resource`: the token would then not be limited to this server, which could use it elsewhere.
-RESOURCE_REMEDY: Final = (
-    " (it does not accept the parameter `resource` with the URL of this server; if its tokens are for this server only,"
-    " pass resource_indicator=False and issuers=[…] to OAuthClientProvider)"
-)
-_TOKEN: Final = r"[!#$%&'*+.^_`|~0-9A-Za-z-]+"
-_CHALLENGE: Final = re.compile(rf'({_TOKEN})(?:\s*=\s*("(?:[^"\\]|\\.)*"|[^\s,"]+))?')
-_MAX_CHALLENGE_LENGTH: Final = 16 * 1024
 
 
 @dataclass(frozen=True, slots=True)
@@ -196,16 +205,6 @@ def parse_authorization_response(url: str, request: AuthorizationRequest) -> str
     if not params.get("code"):
         raise AuthorizationError("the authorization response has no code")
     return params["code"]
-
-
-_ASSERTION_TYPE: Final = "urn:ietf:params:oauth:client-assertion-type:jwt-bearer"
-_SECRET_METHODS: Final = ("client_secret_basic", "client_secret_post")
-_KEY_TYPES: Final[Mapping[str, type[ECKey | RSAKey | OKPKey]]] = {"ES": ECKey, "RS": RSAKey, "PS": RSAKey, "Ed": OKPKey}
-_ERROR: Final = re.compile(r"[a-z_]{1,64}")
-_ASSERTION_SECONDS: Final = 120  # Seconds for which a client assertion is valid.
-_RETRYABLE_STATUSES: Final = (408, 429)  # Like statuses from 500 on, they do not mean that the grant was rejected.
-_DIGITS: Final = re.compile(r"[0-9]{1,10}(?:\.[0-9]{1,10})?")
-_MAX_TOKEN_SECONDS: Final = 10 * 365 * 86400  # A larger `expires_in` is ignored.
 
 
 class TokenEndpoint:

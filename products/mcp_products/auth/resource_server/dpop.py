@@ -26,6 +26,14 @@ from mcp_runtime.stores import Store
 _MAX_PROOFS: Final = 10_000  # Proofs of one key that are stored at the same time.
 _SECRET_SECONDS: Final = 30 * 86_400.0  # Seconds for which the secret of nonces is stored after its last use.
 
+_ALGORITHMS: Final = ("ES256", "ES384", "PS256", "Ed25519", "EdDSA")
+_MAX_PROOF_LENGTH: Final = 8 * 1024
+_MAX_ID_LENGTH: Final = 256
+_MIN_RSA_BITS: Final = 2048  # https://www.rfc-editor.org/rfc/rfc7518#section-3.3
+_MAX_ENTRIES: Final = 100_000  # Proofs that a replay cache stores.
+_REPLAYED: Final = "the proof was used before"
+_PRIVATE: Final = frozenset({"d", "p", "q", "dp", "dq", "qi", "oth", "k"})  # Members of private keys in a JWK.
+
 
 class StoreReplayCache:
     """A replay cache in the store of all workers. While the store cannot be reached, no proof is accepted."""
@@ -64,15 +72,6 @@ class StoreReplayCache:
                 await self._store.put(key, secrets.token_bytes(32), _SECRET_SECONDS, None)
             self._secret = secret
         return self._secret
-
-
-_ALGORITHMS: Final = ("ES256", "ES384", "PS256", "Ed25519", "EdDSA")
-_MAX_PROOF_LENGTH: Final = 8 * 1024
-_MAX_ID_LENGTH: Final = 256
-_MIN_RSA_BITS: Final = 2048  # https://www.rfc-editor.org/rfc/rfc7518#section-3.3
-_MAX_ENTRIES: Final = 100_000  # Proofs that a replay cache stores.
-_REPLAYED: Final = "the proof was used before"
-_PRIVATE: Final = frozenset({"d", "p", "q", "dp", "dq", "qi", "oth", "k"})  # Members of private keys in a JWK.
 
 
 class InvalidDPoPProofError(Exception):

@@ -21,6 +21,13 @@ from mcp_runtime.usage.rules import FLAG, Rule, is_number
 Status = Literal["working", "input_required", "completed", "failed", "cancelled"]
 
 TERMINAL_STATUSES: Final[frozenset[Status]] = frozenset({"completed", "failed", "cancelled"})
+_PLACE_BYTES: Final = 256 * 1024
+_MIN_SECONDS = 0.001  # The wire format has whole milliseconds.
+_NUMBER: Final = Rule(is_number, "a number of seconds")
+_TIMES: Final = Rule(
+    lambda value: isinstance(value, int) and not isinstance(value, bool) and value >= 0, "how often, such as 3"
+)
+_FLAGS: Final = dict.fromkeys(("immediately", "required", "repeatable"), FLAG)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -81,9 +88,6 @@ class TaskStore(Protocol):
 
     async def update(self, record: TaskRecord) -> None:
         """Replace the record of a task; do nothing if it does not exist any more."""
-
-
-_PLACE_BYTES: Final = 256 * 1024
 
 
 class HeldTask(NamedTuple):
@@ -209,15 +213,6 @@ def _iso(seconds: float) -> str:
 
 
 # Task options: when a call becomes a task, and how long its result is stored.
-
-_MIN_SECONDS = 0.001  # The wire format has whole milliseconds.
-_NUMBER: Final = Rule(is_number, "a number of seconds")
-
-
-_TIMES: Final = Rule(
-    lambda value: isinstance(value, int) and not isinstance(value, bool) and value >= 0, "how often, such as 3"
-)
-_FLAGS: Final = dict.fromkeys(("immediately", "required", "repeatable"), FLAG)
 
 
 @checked_fields(rules={"ttl": _NUMBER.or_none(), "poll_interval": _NUMBER, "retries": _TIMES, **_FLAGS})

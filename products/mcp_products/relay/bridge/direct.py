@@ -24,6 +24,16 @@ from .state import ClientCall
 if TYPE_CHECKING:
     from pydantic import BaseModel
 
+_MAX_CALLS: Final = 1024  # Calls of one upstream that pass directly at the same time; further ones wait in the session.
+_MAX_LINE: Final = 1 << 16  # Bytes of a line that passes as it is: reading the JSON of longer ones takes turns.
+_ID: Final = rb'(0|[1-9]\d{0,14}|"[\w.-]{1,64}")'
+_METHOD: Final = rb'"([\w/.-]{1,100})"'
+_HEAD: Final = re.compile(rb'\{"jsonrpc": ?"2\.0", ?"id": ?%b, ?"method": ?%b, ?"params": ?(?=\{)' % (_ID, _METHOD))
+_METHOD_FIRST: Final = re.compile(rb'\{"method": ?%b, ?"params": ?(?=\{)' % _METHOD)
+_ID_LAST: Final = re.compile(rb'\}, ?"jsonrpc": ?"2\.0", ?"id": ?%b\}\Z' % _ID)
+_HANDLED: Final = frozenset({"progressToken", f"{META}protocolVersion"})  # Of `_meta`.
+_TAIL: Final = 112  # Bytes that have the members after the params.
+
 
 class CallingSession(Protocol):
     """The session of the client of a call; `direct` has its calls by their ids."""
@@ -124,16 +134,6 @@ class DirectCall(ClientCall):
 
 
 # The session with a client: requests in the revision of the upstream pass without a task, and without their JSON.
-
-_MAX_CALLS: Final = 1024  # Calls of one upstream that pass directly at the same time; further ones wait in the session.
-_MAX_LINE: Final = 1 << 16  # Bytes of a line that passes as it is: reading the JSON of longer ones takes turns.
-_ID: Final = rb'(0|[1-9]\d{0,14}|"[\w.-]{1,64}")'
-_METHOD: Final = rb'"([\w/.-]{1,100})"'
-_HEAD: Final = re.compile(rb'\{"jsonrpc": ?"2\.0", ?"id": ?%b, ?"method": ?%b, ?"params": ?(?=\{)' % (_ID, _METHOD))
-_METHOD_FIRST: Final = re.compile(rb'\{"method": ?%b, ?"params": ?(?=\{)' % _METHOD)
-_ID_LAST: Final = re.compile(rb'\}, ?"jsonrpc": ?"2\.0", ?"id": ?%b\}\Z' % _ID)
-_HANDLED: Final = frozenset({"progressToken", f"{META}protocolVersion"})  # Of `_meta`.
-_TAIL: Final = 112  # Bytes that have the members after the params.
 
 
 class DirectRelay(Protocol):

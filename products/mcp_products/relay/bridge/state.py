@@ -31,6 +31,8 @@ from ..upstream.translation import LossCounter, Translation
 _FAILED: Final = "the upstream of the bridge failed"
 NAMES: Final = UpstreamNames(_FAILED, _FAILED, "the bridge", "--connections")
 _SWEEPS: Final = 4  # How often links are looked at in the time that they may be idle.
+_NO_TIMEOUT: Final = RequestOptions(timeout=None)  # A user may take long to answer.
+_UNNAMED: Final = {"name": "", "version": ""}
 
 
 @dataclass(slots=True)
@@ -193,9 +195,6 @@ class RelayBase:
 
 
 # Messages that a bridge writes itself: the results of `initialize` and of discovery, and requests to a client.
-
-_NO_TIMEOUT: Final = RequestOptions(timeout=None)  # A user may take long to answer.
-_UNNAMED: Final = {"name": "", "version": ""}
 
 
 def initialize_result(translation: Translation, upstream: OpenUpstream) -> dict[str, Any]:

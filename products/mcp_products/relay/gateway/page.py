@@ -34,6 +34,14 @@ _HEADERS: Final = {
     "cross-origin-resource-policy": "same-origin",
 }
 
+_MAX_CALLS: Final = 200
+_MAX_RUNNING: Final = 1000  # Calls that run and are shown.
+_MAX_LINES: Final = 100
+_MAX_LINE: Final = 500  # Characters, as long texts of calls and losses have a limit.
+_MAX_KINDS: Final = 200
+_LOSSES: Final = "mcp_runtime.versions.conversion.operations"
+_LOG: Final = "mcp_runtime.gateway"
+
 
 class GatewayPage:
     """The page of one gateway."""
@@ -79,14 +87,6 @@ def _hash(text: str) -> str:
 
 
 # What the page of a gateway shows of the past: the last calls, what conversions have lost, and the end of the log.
-
-_MAX_CALLS: Final = 200
-_MAX_RUNNING: Final = 1000  # Calls that run and are shown.
-_MAX_LINES: Final = 100
-_MAX_LINE: Final = 500  # Characters, as long texts of calls and losses have a limit.
-_MAX_KINDS: Final = 200
-_LOSSES: Final = "mcp_runtime.versions.conversion.operations"
-_LOG: Final = "mcp_runtime.gateway"
 
 
 class RecentRecords(logging.Handler):

@@ -30,6 +30,14 @@ ID_FIELDS: Final = {"tools": "name", "prompts": "name", "resources": "uri", "res
 _NOUNS: Final = {kind: kind.removesuffix("s").replace("_", " ") for kind in ID_FIELDS}
 
 Digests = Mapping[str, Mapping[str, str]]  # By kind and id.
+_audit_log_log: Final = logging.getLogger("mcp_runtime.audit")
+_APPENDING: Final = os.O_APPEND | os.O_CREAT | os.O_WRONLY
+_MODE: Final = 0o600
+_OTHERS: Final = stat.S_IRWXG | stat.S_IRWXO
+_MAX_USER: Final = 1000  # Characters of what identifies a user.
+_MAX_USERS: Final = 10_000  # Users whose lists are kept; those of the one that was silent longest are dropped.
+_MAX_LISTS: Final = 100  # Lists of one session, which may have many tokens after another.
+_Key = tuple[str, str]  # What the credentials of a request are known by, and the kind.
 
 
 class DefinitionLock:
@@ -102,13 +110,6 @@ def write_lock(path: Path, servers: Mapping[str, Mapping[str, Sequence[Any]]]) -
 
 # The audit log of a gateway: a line for each call, without arguments and results.
 
-_audit_log_log: Final = logging.getLogger("mcp_runtime.audit")
-
-_APPENDING: Final = os.O_APPEND | os.O_CREAT | os.O_WRONLY
-_MODE: Final = 0o600
-_OTHERS: Final = stat.S_IRWXG | stat.S_IRWXO
-_MAX_USER: Final = 1000  # Characters of what identifies a user.
-
 
 class AuditLog:
     """Writes calls to the logger `mcp_runtime.audit`, and as lines of JSON to a file.
@@ -164,11 +165,6 @@ def _warn_about_readers(path: Path, status: os.stat_result) -> None:
 
 
 # What a server was seen to list, by the client that listed it: only such names are passed to the server.
-
-_MAX_USERS: Final = 10_000  # Users whose lists are kept; those of the one that was silent longest are dropped.
-_MAX_LISTS: Final = 100  # Lists of one session, which may have many tokens after another.
-
-_Key = tuple[str, str]  # What the credentials of a request are known by, and the kind.
 
 
 class Listing(NamedTuple):

@@ -46,6 +46,21 @@ else:  # Imported when they are used.
 # The connections to one server of a gateway: those of all users, or with a token exchange those of each user.
 
 _MAX_USERS: Final = 1000  # Tokens with connections of their own; those of the one that was silent longest are closed.
+T = TypeVar("T")
+UsedKind = Literal["tool", "prompt", "resource"]
+
+_RELIST_SECONDS: Final = 1.0  # Seconds after a list in which an unknown name does not cause another one.
+_MAX_LISTS: Final = 16  # Lists of the server that are read at the same time.
+_MAX_FAILURE: Final = 500  # Characters of a failure that are kept.
+_MAX_SHOWN: Final = 500  # Names of a list on the page.
+_REQUESTS: Final = "requests"
+_LOCATED: Final = ("resource", "template")
+_USES: Final[Mapping[UsedKind, tuple[str, str]]] = {  # Who handles the request, and how it is refused.
+    "tool": ("call_tool", "unknown tool"),
+    "prompt": ("get_prompt", "unknown prompt"),
+    "resource": ("read_resource", "resource not found"),
+}
+_LISTS: Final = {"tool": "tools", "prompt": "prompts", "resource": "resources", "template": "resource_templates"}
 
 
 class UserConnections:
@@ -134,23 +149,6 @@ def bearer_token(headers: Any) -> str | None:
 def _key_of(user: Any, token: str) -> str:
     rights: str = user.rights_key
     return rights if user.claims else f"{rights} {sha256(token.encode()).hexdigest()}"
-
-
-T = TypeVar("T")
-UsedKind = Literal["tool", "prompt", "resource"]
-
-_RELIST_SECONDS: Final = 1.0  # Seconds after a list in which an unknown name does not cause another one.
-_MAX_LISTS: Final = 16  # Lists of the server that are read at the same time.
-_MAX_FAILURE: Final = 500  # Characters of a failure that are kept.
-_MAX_SHOWN: Final = 500  # Names of a list on the page.
-_REQUESTS: Final = "requests"
-_LOCATED: Final = ("resource", "template")
-_USES: Final[Mapping[UsedKind, tuple[str, str]]] = {  # Who handles the request, and how it is refused.
-    "tool": ("call_tool", "unknown tool"),
-    "prompt": ("get_prompt", "unknown prompt"),
-    "resource": ("read_resource", "resource not found"),
-}
-_LISTS: Final = {"tool": "tools", "prompt": "prompts", "resource": "resources", "template": "resource_templates"}
 
 
 class UpstreamCounts:

@@ -40,6 +40,10 @@ from .sharing import ConnectionRules
 from .wrong_parts import without_wrong_parts
 
 _log: Final = logging.getLogger("mcp_runtime.relay.proxy.provider")
+_NAMES: Final = {"title": "title", "description": "description", "icons": "icons", "websiteUrl": "website_url"}
+# Capabilities that clients and tools use without messages of their own, so that a proxy serves them.
+_SHOWN_CAPABILITIES: Final = ("experimental", "extensions")
+_WITH_MESSAGES: Final = ("/tasks", "/skills")  # Extensions whose methods a proxy does not have.
 
 
 class ConnectionLimits(NamedTuple):
@@ -317,11 +321,6 @@ def inside_of(prefixes: tuple[str, ...], uri: str) -> str | None:
 
 
 # What a proxy shows of its target: its instructions, its title, description, icons and website, and capabilities.
-
-_NAMES: Final = {"title": "title", "description": "description", "icons": "icons", "websiteUrl": "website_url"}
-# Capabilities that clients and tools use without messages of their own, so that a proxy serves them.
-_SHOWN_CAPABILITIES: Final = ("experimental", "extensions")
-_WITH_MESSAGES: Final = ("/tasks", "/skills")  # Extensions whose methods a proxy does not have.
 
 
 def show_target(app: Any, target: Any) -> None:

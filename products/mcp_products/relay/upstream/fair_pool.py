@@ -13,6 +13,9 @@ from mcp_runtime.aio.shared_work import joined
 # A bounded number of places that clients share: none of them takes all, and those that wait take turns.
 
 _PART: Final = 2  # A client may have this part of the places that other clients leave: a half.
+C = TypeVar("C")
+WAIT_SECONDS: Final = 60.0  # Seconds that a request waits for a connection.
+_LOOK_SECONDS: Final = 0.5  # How often `while_waiting` is called meanwhile.
 
 
 class FairPlaces:
@@ -100,12 +103,6 @@ class FairPlaces:
             self._counts[client] = count
         else:
             del self._counts[client]
-
-
-C = TypeVar("C")
-
-WAIT_SECONDS: Final = 60.0  # Seconds that a request waits for a connection.
-_LOOK_SECONDS: Final = 0.5  # How often `while_waiting` is called meanwhile.
 
 
 class NoConnectionError(Exception):

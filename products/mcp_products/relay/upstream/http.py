@@ -27,6 +27,9 @@ from .raw import is_for_bytes, split_result
 _MAX_HEAD: Final = 64 * 1024  # Bytes before the body; httptools has no limit itself.
 _MAX_UNREAD: Final = 1 << 20  # Bytes of a body that nobody has read yet, above which reading pauses.
 _WITHOUT_BODY: Final = (204, 304)
+_MAX_IDLE: Final = 128  # Connections that wait for a request.
+_IDLE_SECONDS: Final = 4.0  # Seconds after which such a connection is not used: servers close them after 5.
+_OWN_HEADERS: Final = frozenset(("host", "content-length", "transfer-encoding", "connection", "expect", "upgrade"))
 
 
 class SentRequest(NamedTuple):
@@ -242,11 +245,6 @@ class WireConnection(asyncio.Protocol):
         self.is_open = False
         if self._transport is not None:
             self._transport.abort()
-
-
-_MAX_IDLE: Final = 128  # Connections that wait for a request.
-_IDLE_SECONDS: Final = 4.0  # Seconds after which such a connection is not used: servers close them after 5.
-_OWN_HEADERS: Final = frozenset(("host", "content-length", "transfer-encoding", "connection", "expect", "upgrade"))
 
 
 class PlainRequest:

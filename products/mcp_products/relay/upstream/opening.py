@@ -32,6 +32,12 @@ from mcp_runtime.session.requests import RequestOptions
 from .raw import FROM_CLIENT, RawConnection, RawResult, UpstreamSession, raw_notification, raw_request
 from .translation import LossCounter, Translation
 
+OPEN_SECONDS: Final = 60.0  # Seconds that an upstream has to start; `npx` may install it first.
+_LASTING_SECONDS: Final = 5.0  # Seconds after which a connection is not one that failed.
+_FIRST_DELAY: Final = 0.1
+_MAX_DELAY: Final = 30.0
+_PROBE_SECONDS: Final = 5.0  # Seconds without a response after which an old server is assumed to ignore discovery.
+
 
 class UpstreamEvents(Protocol):
     """Gets what an upstream sends besides results."""
@@ -94,13 +100,6 @@ class UpstreamNames(NamedTuple):
         reason = error.reason if isinstance(error, ConnectionClosedError) else str(error) or type(error).__name__
         message = f"{self.failed if was_open else self.unreachable}: {reason}"
         return NoAnswerError(message, is_outage=is_outage(error), was_open=was_open)
-
-
-OPEN_SECONDS: Final = 60.0  # Seconds that an upstream has to start; `npx` may install it first.
-_LASTING_SECONDS: Final = 5.0  # Seconds after which a connection is not one that failed.
-_FIRST_DELAY: Final = 0.1
-_MAX_DELAY: Final = 30.0
-_PROBE_SECONDS: Final = 5.0  # Seconds without a response after which an old server is assumed to ignore discovery.
 
 
 class ClientDetails(NamedTuple):

@@ -27,6 +27,15 @@ _MAX_ROWS: Final = 1000
 
 FROM_CLIENT: Final[Direction] = "client_to_server"
 FROM_SERVER: Final[Direction] = "server_to_client"
+_requests: Final[dict[tuple[str, Direction, bool], RawRequest]] = {}
+_notifications: Final[dict[tuple[str, Direction], Notification]] = {}
+
+# Some write a space after each separator, as Python's json does.
+_ID: Final = rb'"id": ?(0|[1-9]\d{0,14})'
+_RESULT_AT_END: Final = re.compile(rb'\{"jsonrpc": ?"2\.0", ?%b, ?"result": ?(?=\{)' % _ID)
+_RESULT_FIRST: Final = re.compile(rb'\{"result": ?(?=\{)')
+_ID_AT_END: Final = re.compile(rb'\}, ?"jsonrpc": ?"2\.0", ?%b\}\Z' % _ID)
+_TAIL: Final = 64  # Bytes that have the members after a result.
 
 
 class RawResult(BaseModel):
@@ -47,10 +56,6 @@ class RawRequest(Request[RawResult]):
     def read_result(self, value: object, params: object = None, left_out: object = None) -> BaseModel:
         """Return the result as it is."""
         return RawResult.model_construct(value=value)
-
-
-_requests: Final[dict[tuple[str, Direction, bool], RawRequest]] = {}
-_notifications: Final[dict[tuple[str, Direction], Notification]] = {}
 
 
 def raw_request(method: str, direction: Direction, as_bytes: bool = False) -> RawRequest:
@@ -152,13 +157,6 @@ class RawConnection(Connection):
 
 
 # The session with an upstream: results that need no conversion pass as bytes.
-
-# Some write a space after each separator, as Python's json does.
-_ID: Final = rb'"id": ?(0|[1-9]\d{0,14})'
-_RESULT_AT_END: Final = re.compile(rb'\{"jsonrpc": ?"2\.0", ?%b, ?"result": ?(?=\{)' % _ID)
-_RESULT_FIRST: Final = re.compile(rb'\{"result": ?(?=\{)')
-_ID_AT_END: Final = re.compile(rb'\}, ?"jsonrpc": ?"2\.0", ?%b\}\Z' % _ID)
-_TAIL: Final = 64  # Bytes that have the members after a result.
 
 
 def split_result(data: bytes) -> tuple[int, bytes] | None:

@@ -39,6 +39,19 @@ else:  # Imported when they are used.
     stdio = LazyModule("mcp_runtime.transports.stdio.client")
     connection = LazyModule("mcp_runtime.transports.http_client.connection")
 
+ProxyTarget: TypeAlias = (
+    str
+    | os.PathLike[str]
+    | Sequence[str]
+    | Mapping[str, Any]
+    | BaseServer
+    | Servable
+    | BaseClient
+    | MadeClient
+    | Sequence[BaseServer]
+)
+_TARGETS: Final = "a URL, a command, the path of a server file, an App, a Server, a Client or a configuration"
+
 
 @dataclass(frozen=True, slots=True)
 class Target:
@@ -150,20 +163,6 @@ def target_of_entry(entry: object) -> Target:
 
 
 # The targets of a proxy: what `App.proxy` takes, and the clients that connect to it.
-
-ProxyTarget: TypeAlias = (
-    str
-    | os.PathLike[str]
-    | Sequence[str]
-    | Mapping[str, Any]
-    | BaseServer
-    | Servable
-    | BaseClient
-    | MadeClient
-    | Sequence[BaseServer]
-)
-
-_TARGETS: Final = "a URL, a command, the path of a server file, an App, a Server, a Client or a configuration"
 
 
 class ClientConnector:

@@ -27,6 +27,10 @@ _MAX_KINDS: Final = 1000
 _MAX_REASON: Final = 1000  # Characters, as those of a kind have a limit: both may repeat what a peer has sent.
 # What the bridge itself writes or reads, so that nothing is lost without its conversion.
 _OWN: Final = (META, ".resultType", ".inputResponses", ".requestState", "InputRequiredResult")
+IGNORE: Final = "ignore"
+LIFECYCLE_META: Final = tuple(
+    f"{META}{name}" for name in ("protocolVersion", "clientInfo", "clientCapabilities", "logLevel")
+)
 
 
 def is_own(rule: str) -> bool:
@@ -60,9 +64,6 @@ class LossCounter:
         for loss in losses:
             if not is_own(loss.rule):
                 self.add(f"{place}: {loss.rule}", loss.reason)
-
-
-IGNORE: Final = "ignore"
 
 
 class Translation:
@@ -198,8 +199,3 @@ def without_reserved_meta(params: dict[str, Any], names: tuple[str, ...]) -> dic
     rest = {key: value for key, value in meta.items() if key not in names}
     others = {key: value for key, value in params.items() if key != "_meta"}
     return {**others, "_meta": rest} if rest else others
-
-
-LIFECYCLE_META: Final = tuple(
-    f"{META}{name}" for name in ("protocolVersion", "clientInfo", "clientCapabilities", "logLevel")
-)

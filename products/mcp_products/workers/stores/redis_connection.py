@@ -24,6 +24,8 @@ _REFUSED: Final = {
     "cluster": 'a Redis Cluster: write "redis+cluster://host", or RedisStore(RedisCluster(…))',
     "sentinel": "a Sentinel: write the URL of a Redis, or RedisStore(Sentinel([…]).master_for(…))",
 }
+_PUSH: Final = ord(">")
+_SUBSCRIBED: Final = b"ssubscribe"  # The answer to SSUBSCRIBE is a push message.
 
 
 class IncompleteReplyError(Exception):
@@ -375,10 +377,6 @@ def packed(command: Command) -> bytes:
 @lru_cache
 def _strings(parts: tuple[Any, ...]) -> bytes:
     return b"".join([b"$%d\r\n%b\r\n" % (len(body), body) for part in parts for body in [str(part).encode()]])
-
-
-_PUSH: Final = ord(">")
-_SUBSCRIBED: Final = b"ssubscribe"  # The answer to SSUBSCRIBE is a push message.
 
 
 def read_reply(data: bytes, at: int) -> tuple[Any, int]:

@@ -23,6 +23,8 @@ from mcp_runtime.stores import (
 
 _DELAYS: Final = (0.02, 0.05, 0.1, 0.2, 0.4)  # Seconds between attempts; the last one goes on.
 _ResultT = TypeVar("_ResultT")
+_LATE_SECONDS: Final = 60.0  # Further seconds for which a rate is stored: the clocks of machines differ.
+_locks: WeakValueDictionary[str, asyncio.Lock] = WeakValueDictionary()
 
 
 @runtime_checkable
@@ -182,10 +184,6 @@ class RetryingStore:
 
 
 # Rate limits of clients that hold over all workers.
-
-_LATE_SECONDS: Final = 60.0  # Further seconds for which a rate is stored: the clocks of machines differ.
-
-_locks: WeakValueDictionary[str, asyncio.Lock] = WeakValueDictionary()
 
 
 async def acquire(store: Store, key: str, rate: RateLimit, now: Callable[[], float] | None = None) -> float:

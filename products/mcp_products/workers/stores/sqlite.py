@@ -68,6 +68,41 @@ _OPENINGS: Final = 10  # Attempts to open a file that is replaced meanwhile.
 
 Files = tuple[Identity | None, ...]  # What identifies a file and its parts.
 
+_BATCH: Final = 4096  # Bytes of the first entries above which the next ones are rows of their own: a change copies all.
+_SIZE: Final = 4  # Bytes of the size before each entry of a batch.
+_CREATE: Final = "INSERT OR IGNORE INTO streams (name, last, expires, batch) VALUES (?, ?, ?, ?)"
+# Entries of a stream that are rows of their own follow those of the batch.
+_EXTEND: Final = f"""
+UPDATE streams SET last = ?1, expires = ?2, batch = CAST(batch || ?3 AS BLOB)
+WHERE name = ?4 AND last = ?5 AND expires > ?6 AND length(batch) + length(?3) <= {_BATCH}
+    AND NOT EXISTS (SELECT 1 FROM entries WHERE stream = ?4)
+"""
+# Deletes what is older than the last entries, whose numbers may have gaps.
+_TRIM: Final = f"""
+DELETE FROM entries WHERE stream = ?1 AND number <=
+    (SELECT number FROM entries WHERE stream = ?1 ORDER BY number DESC LIMIT 1 OFFSET {STREAM_LIMIT})
+"""
+_log: Final = logging.getLogger("mcp_runtime.workers.stores.sqlite")
+
+_BUSY_SECONDS: Final = 10.0  # Seconds to wait for a lock of another process.
+_QUICK, _SLOW = 0.002, 0.02  # Seconds between two looks at the file for messages: after one has come, and otherwise.
+_QUICK_SECONDS: Final = 0.5  # Seconds after a message for which more are likely.
+_MESSAGE_SECONDS: Final = 60.0  # Seconds for which a message is stored: processes read it long before.
+_LARGE: Final = 65_536  # Bytes of messages above which a batch is written in the thread.
+_COMMITS: Final = 256  # Commits in the event loop, at most, between two in the thread, which empty the log of SQLite.
+_LATE: Final = 0.005  # Seconds that a commit in the event loop may take; after a longer one the thread commits,
+_PAUSE: Final = 50  # for so many times as long: the event loop waits for a slow disk for a fiftieth of its time.
+_CLEAN_SECONDS: Final = 30.0  # Seconds between two deletions of what has expired.
+_PUT: Final = "INSERT INTO records VALUES (?, ?, ?) ON CONFLICT (key) DO UPDATE SET value = ?2, expires = ?3"
+_COUNT: Final = """
+INSERT INTO counters VALUES (?1, ?2, ?3) ON CONFLICT (key) DO UPDATE SET
+    value = CASE WHEN expires <= ?4 THEN ?2 ELSE value + ?2 END,
+    expires = CASE WHEN expires <= ?4 THEN ?3 ELSE expires END
+RETURNING value
+"""
+Work = Callable[[sqlite3.Connection], Any]
+_OpenedT = TypeVar("_OpenedT")
+
 
 def files_of(path: str | Path) -> Files:
     """Return what identifies the file of a store and the parts beside it, which have these names now."""
@@ -138,21 +173,6 @@ def _use_wal(connection: sqlite3.Connection, timeout: float) -> None:
 
 
 # Streams in the file of a store in SQLite.
-
-_BATCH: Final = 4096  # Bytes of the first entries above which the next ones are rows of their own: a change copies all.
-_SIZE: Final = 4  # Bytes of the size before each entry of a batch.
-_CREATE: Final = "INSERT OR IGNORE INTO streams (name, last, expires, batch) VALUES (?, ?, ?, ?)"
-# Entries of a stream that are rows of their own follow those of the batch.
-_EXTEND: Final = f"""
-UPDATE streams SET last = ?1, expires = ?2, batch = CAST(batch || ?3 AS BLOB)
-WHERE name = ?4 AND last = ?5 AND expires > ?6 AND length(batch) + length(?3) <= {_BATCH}
-    AND NOT EXISTS (SELECT 1 FROM entries WHERE stream = ?4)
-"""
-# Deletes what is older than the last entries, whose numbers may have gaps.
-_TRIM: Final = f"""
-DELETE FROM entries WHERE stream = ?1 AND number <=
-    (SELECT number FROM entries WHERE stream = ?1 ORDER BY number DESC LIMIT 1 OFFSET {STREAM_LIMIT})
-"""
 
 
 def append_to_batch(file: sqlite3.Connection, stream: str, entries: Sequence[bytes], ttl: float, after: int) -> int:
@@ -272,29 +292,6 @@ def _unpacked(batch: bytes) -> list[bytes]:
         at = begin + int.from_bytes(batch[at:begin], "big")
         entries.append(batch[begin:at])
     return entries
-
-
-_log: Final = logging.getLogger("mcp_runtime.workers.stores.sqlite")
-
-_BUSY_SECONDS: Final = 10.0  # Seconds to wait for a lock of another process.
-_QUICK, _SLOW = 0.002, 0.02  # Seconds between two looks at the file for messages: after one has come, and otherwise.
-_QUICK_SECONDS: Final = 0.5  # Seconds after a message for which more are likely.
-_MESSAGE_SECONDS: Final = 60.0  # Seconds for which a message is stored: processes read it long before.
-_LARGE: Final = 65_536  # Bytes of messages above which a batch is written in the thread.
-_COMMITS: Final = 256  # Commits in the event loop, at most, between two in the thread, which empty the log of SQLite.
-_LATE: Final = 0.005  # Seconds that a commit in the event loop may take; after a longer one the thread commits,
-_PAUSE: Final = 50  # for so many times as long: the event loop waits for a slow disk for a fiftieth of its time.
-_CLEAN_SECONDS: Final = 30.0  # Seconds between two deletions of what has expired.
-_PUT: Final = "INSERT INTO records VALUES (?, ?, ?) ON CONFLICT (key) DO UPDATE SET value = ?2, expires = ?3"
-_COUNT: Final = """
-INSERT INTO counters VALUES (?1, ?2, ?3) ON CONFLICT (key) DO UPDATE SET
-    value = CASE WHEN expires <= ?4 THEN ?2 ELSE value + ?2 END,
-    expires = CASE WHEN expires <= ?4 THEN ?3 ELSE expires END
-RETURNING value
-"""
-
-Work = Callable[[sqlite3.Connection], Any]
-_OpenedT = TypeVar("_OpenedT")
 
 
 class SQLiteStore:

@@ -28,6 +28,10 @@ _SELECT: Final = "SELECT value, expires FROM records WHERE key = ? AND expires >
 
 
 CHANGES: Final = "-changes"  # What the name of the file with the counters has after that of the store.
+# Redis reports changes of the keys whose reading follows `CLIENT CACHING YES`, but not those by this connection.
+TRACK: Final = (("HELLO", "3"), ("CLIENT", "TRACKING", "ON", "OPTIN", "NOLOOP"))
+CACHE: Final = ("CLIENT", "CACHING", "YES")
+_SILENT_SECONDS: Final = 1.0  # Seconds without any answer of Redis after which reports may be missing.
 
 
 class _Record(NamedTuple):
@@ -144,12 +148,6 @@ def _lock(file: sqlite3.Connection) -> bool:
     except sqlite3.OperationalError:
         return False
     return True
-
-
-# Redis reports changes of the keys whose reading follows `CLIENT CACHING YES`, but not those by this connection.
-TRACK: Final = (("HELLO", "3"), ("CLIENT", "TRACKING", "ON", "OPTIN", "NOLOOP"))
-CACHE: Final = ("CLIENT", "CACHING", "YES")
-_SILENT_SECONDS: Final = 1.0  # Seconds without any answer of Redis after which reports may be missing.
 
 
 class TrackedRecords:

@@ -44,6 +44,13 @@ _MAX_RUNNING: Final = 100  # Tasks that run at the same time in one worker.
 _RUN: Final = "mcp_run_task"  # The name of the function that docket calls.
 
 Run = Callable[[str], Awaitable[float | None]]
+_USER: Final = ("subject", "client_id", "issuer", "claims", "dpop_thumbprint", "expires_at")
+
+_ADD_SECONDS: Final = 5.0  # Seconds for which a call waits for a queue that cannot be reached.
+_AGAIN_SECONDS: Final = 1.0  # Seconds after which a task begins again whose store could not be reached.
+_MAX_DELAY: Final = 64.0  # Seconds between two runs of a function that has failed.
+_MAX_LOST_RUNS: Final = 10  # Runs without an end, after which a task has failed: it may be what ends its workers.
+_LOST: Final = f"the workers that ran this task have ended {_MAX_LOST_RUNS} times"
 
 
 def _is_of_others(record: logging.LogRecord) -> bool:
@@ -149,8 +156,6 @@ class DocketQueue:
 
 # What the function of a repeatable task has of its call: its user, its params, and the task for its requests.
 
-_USER: Final = ("subject", "client_id", "issuer", "claims", "dpop_thumbprint", "expires_at")
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RepeatableCall:
@@ -253,13 +258,6 @@ class JobChannel:
 
 # The other half of the server with tasks.
 # pyright: reportPrivateUsage=false
-
-
-_ADD_SECONDS: Final = 5.0  # Seconds for which a call waits for a queue that cannot be reached.
-_AGAIN_SECONDS: Final = 1.0  # Seconds after which a task begins again whose store could not be reached.
-_MAX_DELAY: Final = 64.0  # Seconds between two runs of a function that has failed.
-_MAX_LOST_RUNS: Final = 10  # Runs without an end, after which a task has failed: it may be what ends its workers.
-_LOST: Final = f"the workers that ran this task have ended {_MAX_LOST_RUNS} times"
 
 
 class RepeatableTasks:

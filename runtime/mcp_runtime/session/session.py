@@ -101,31 +101,6 @@ ENDS_PROCESS: Final = (SystemExit, KeyboardInterrupt)
 Handle = Callable[[Channel, RequestReceived | NotificationReceived], Awaitable[Any]]
 
 
-async def run_request_handler(
-    connection: Connection, request: RequestReceived, handle: Handle, channel: Channel
-) -> tuple[bytes, int] | None:
-    """Return the encoded response to a request and its error code, 0 for a result; None if the client has cancelled the
-    request meanwhile.
-
-    An exception of the handler becomes an error response, also one that ends the process, which it does soon after.
-    Raises CancelledError only if the current task is cancelled; CancelledRequestError if that was not for the request.
-    """
-    try:
-        result = await handle(channel, request)
-        is_open = request.open
-        response = connection.send_result(request, result), 0
-    except BaseException as error:  # Nobody waits for a response, whatever a handler raises.
-        is_open = request.open
-        if is_ended_by_others(error, request, getattr(channel, "is_cancelled", False)):
-            raise
-        response = error_response(connection, request, error)
-        if is_cancelled(error):  # By the handler, or by what runs the task, which is told so.
-            raise CancelledRequestError(response) from error
-        if isinstance(error, ENDS_PROCESS):
-            end_process(error)
-    return response if is_open else None
-
-
 async def run_notification_handler(notification: NotificationReceived, handle: Handle, channel: Channel) -> None:
     """Run the handler of a notification; log what it raises, because a notification has no response."""
     try:
@@ -172,14 +147,6 @@ def _refusal(request: RequestReceived, error: MCPError) -> JSONRPCError:
     if isinstance(error, RemoteJSONRPCError):
         return JSONRPCError(error.code, error.message, error.data)
     return JSONRPCError(INVALID_REQUEST, str(error))
-
-
-class CancelledRequestError(asyncio.CancelledError):
-    """Raised if the task of a request was cancelled, but not the request: `response` is the error response."""
-
-    def __init__(self, response: tuple[bytes, int]) -> None:
-        super().__init__()
-        self.response = response
 
 
 def is_cancelled(error: BaseException) -> bool:

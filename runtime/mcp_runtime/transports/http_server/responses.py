@@ -6,19 +6,20 @@ import asyncio
 import logging
 from collections.abc import Awaitable, Callable, Hashable, Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, cast
 
+from ...aio.tasks import end_process
 from ...errors import ConnectionClosedError
 from ...http.asgi import Receive, Scope, Send, disconnection, id_of, respond, send_error
 from ...http.clients import address_of, client_key
 from ...http.headers import HTTPError
 from ...http.server_rules import RequestHead, retry_headers, status_of
-from ...protocol.connection import Connection
+from ...protocol.connection import Connection, RequestReceived
 from ...protocol.jsonrpc import INTERNAL_ERROR, Message
 from ...protocol.revision import Notification, Request, Stateless
 from ...session.interfaces import RequestAuth
 from ...session.requests import RequestOptions
-from ...session.session import CancelledRequestError, Session
+from ...session.session import ENDS_PROCESS, Handle, Session, error_response, is_ended_by_others
 from .events import InMemoryEventStore
 from .sessions import HTTPSession
 from .streams import KeepAliveTimer, SSEStream, send_stream
@@ -39,7 +40,6 @@ class IncomingPost:
     send: Send
 
 
-_NO_RESPONSE: Final = (None, 0)
 SHUTTING_DOWN: Final = HTTPError(503, "the server is shutting down", INTERNAL_ERROR)
 TOO_MANY: Final = HTTPError(
     503, "too many requests of this client run: wait for results first", INTERNAL_ERROR, None, False, 1, "requests"
@@ -204,34 +204,48 @@ class StatelessResponder(PostResponder):
         self.is_done = False
         self.stream = self.sending = self.on_done = self._task = self._waiting = None
 
-    async def serve(self, handler: Awaitable[tuple[bytes, int] | None]) -> None:
-        """Run a handler in the current task, and send its response.
+    async def serve(self, request: RequestReceived, handle: Handle) -> None:
+        """Run the handler of a request in the current task, and send its response.
 
         Raises CancelledError if the task was not cancelled by `cancel` alone.
         """
-        cancelled: asyncio.CancelledError | None = None
+        cancelled, code = None, 0
         try:
-            response = await handler
-        except asyncio.CancelledError as error:
-            task = asyncio.current_task()
-            if task is not None and task.cancelling() > self._cancelled:
-                cancelled = error
-            if not isinstance(error, CancelledRequestError) and cancelled is not None:
-                raise
-            response = error.response if isinstance(error, CancelledRequestError) else None
+            result = await handle(self, request)
+            is_open = request.open
+            written = self.connection.send_result(request, result)
+            response = written if is_open else None
+        except BaseException as error:  # Nobody waits for a response, whatever a handler raises.
+            response, code, cancelled = self._failure(request, error)
         finally:
             if self._cancelled and (task := asyncio.current_task()) is not None:
                 for _ in range(self._cancelled):
                     task.uncancel()
             self._task = None
-        body, code = response or _NO_RESPONSE
-        self.reply(body, code)
+        self.reply(response, code)
         if self.sending is not None:
             await self.sending
         elif self.stream is None and self._post is not None and (self.response or not self.is_disconnected):
             await self.send_body(self._post)
         if cancelled is not None:
             raise cancelled
+
+    def _failure(
+        self, request: RequestReceived, error: BaseException
+    ) -> tuple[bytes | None, int, asyncio.CancelledError | None]:
+        """Return the error response to a request, its code, and what the task ends with if others cancel it."""
+        is_open, task = request.open, asyncio.current_task()
+        by_others = isinstance(error, asyncio.CancelledError) and task is not None and task.cancelling() > self._cancelled
+        if is_ended_by_others(error, request, self._cancelled > 0):
+            if by_others or not isinstance(error, asyncio.CancelledError):
+                raise error
+            return None, 0, None
+        response, code = error_response(self.connection, request, error)
+        if isinstance(error, ENDS_PROCESS):
+            end_process(error)
+        if by_others:
+            return response, code, cast("asyncio.CancelledError", error)
+        return (response, code, None) if is_open else (None, 0, None)
 
     def send_body(self, post: IncomingPost) -> Awaitable[None]:
         """Send the response as one body."""

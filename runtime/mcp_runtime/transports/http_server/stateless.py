@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Hashable, Mapping
+from collections.abc import Awaitable, Hashable, Mapping
 from contextvars import Context, copy_context
 from functools import partial
 from typing import Any, Final
@@ -32,8 +32,8 @@ from ...protocol.models import is_list, is_object
 from ...protocol.result_types import FollowedPages
 from ...protocol.revision import META, Request, Stateless
 from ...session.interfaces import UNAUTHENTICATED, Dispatcher, Service
-from ...session.session import run_notification_handler, run_request_handler
-from .responses import SHUTTING_DOWN, TOO_MANY, IncomingPost, StatelessResponder
+from ...session.session import run_notification_handler
+from .responses import SHUTTING_DOWN, TOO_MANY, IncomingPost, JSONStatelessResponder, StatelessResponder
 from .streams import KeepAliveTimer
 
 _log: Final = logging.getLogger(__name__)
@@ -86,31 +86,41 @@ class StatelessHandler:
         """The number of requests that are being handled."""
         return len(self._waiting)
 
-    async def serve(self, post: IncomingPost) -> None:
-        """Serve a POST. A client that disconnects cancels its request."""
-        dispatcher, message = self._dispatcher or await self._start(), post.message
+    def serve(self, post: IncomingPost) -> Awaitable[None]:
+        """Return what serves a POST. A client that disconnects cancels its request."""
+        dispatcher, message = self._dispatcher, post.message
+        if dispatcher is None:
+            return self._serve_first(post)
         if isinstance(message, RequestMessage) and message.method == self._tool_call:
             if self._loop.time() > self._headers_expire:
-                try:
-                    await self._load_tool_headers(dispatcher)
-                except ConnectionClosedError:
-                    return await send_error(post.send, SHUTTING_DOWN, message.id)
+                return self._serve_first(post)
             if self._paths and (error := self._check_parameter_headers(post.head.headers, message.params)) is not None:
-                return await send_error(post.send, error, message.id)
+                return send_error(post.send, error, message.id)
         event = self._connection.receive_message(message)
         responder = self._responder_class(self._connection, post.auth, post, self._keep_alive)
         if not isinstance(event, RequestReceived):
-            return await self._handle_notification(event, responder, post)
+            return self._handle_notification(event, responder, post)
         if len(self._waiting) >= _MAX_RUNNING and self._counts.is_full(responder.client_key()):
-            return await send_error(post.send, TOO_MANY, event.id)
+            return send_error(post.send, TOO_MANY, event.id)
         CALLER.set(responder.client_key)
         responder.parks = event.row is self._listen_row
         if not post.head.accepts_json:
             responder.open_stream()
-        work = responder.serve(run_request_handler(self._connection, event, dispatcher.handle, responder))
+        work = responder.serve(event, dispatcher.handle)
         if responder.parks:
-            return await self._serve_long(work, responder)
-        await noting_wait(work, self._look_out, self._look_away, responder)
+            return self._serve_long(work, responder)
+        return noting_wait(work, self._look_out, self._look_away, responder)
+
+    async def _serve_first(self, post: IncomingPost) -> None:
+        """Serve a POST when the server has started, and the headers of its tools are known."""
+        dispatcher, message = self._dispatcher or await self._start(), post.message
+        if isinstance(message, RequestMessage) and message.method == self._tool_call:
+            try:
+                if self._loop.time() > self._headers_expire:
+                    await self._load_tool_headers(dispatcher)
+            except ConnectionClosedError:
+                return await send_error(post.send, SHUTTING_DOWN, message.id)
+        await self.serve(post)
 
     async def _serve_long(self, work: Coro, responder: StatelessResponder) -> None:
         """Serve a request whose handler may wait for days: it has no task while it does."""
@@ -260,9 +270,9 @@ class StatelessHandler:
         request = self._connection.receive_message(message)
         if not isinstance(request, RequestReceived):
             return None
-        channel = StatelessResponder(self._connection, UNAUTHENTICATED)
-        answer = await run_request_handler(self._connection, request, dispatcher.handle, channel)
-        result = None if answer is None else from_json(answer[0]).get("result")
+        channel = JSONStatelessResponder(self._connection, UNAUTHENTICATED)  # What else the handler sends is dropped.
+        await channel.serve(request, dispatcher.handle)
+        result = None if channel.response is None else from_json(channel.response).get("result")
         return result if is_object(result) else None
 
 

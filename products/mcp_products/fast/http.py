@@ -332,7 +332,6 @@ class QuickHTTPProtocol(ObservedHTTPProtocol):
     timeout_keep_alive: float
     url: bytes
     _idle_since: float | None = None  # Seconds; None unless a response is complete and nothing has come since.
-    _is_reading = False
     _unstarted: tuple[Any, Any] | None = None  # A request that is being read, and the application.
     # Gets its result when the client disconnects, if the request that is being served waits for it.
     disconnection: asyncio.Future[None] | ConnectionResponse | None = None
@@ -345,11 +344,7 @@ class QuickHTTPProtocol(ObservedHTTPProtocol):
 
     def data_received(self, data: bytes) -> None:
         """Read a part of a request, and serve it if it is complete."""
-        self._is_reading = True
-        try:
-            super().data_received(data)
-        finally:
-            self._is_reading = False
+        super().data_received(data)
         if self._unstarted is None:
             return
         cycle, app = self._unstarted
@@ -369,7 +364,7 @@ class QuickHTTPProtocol(ObservedHTTPProtocol):
 
     def _run(self, work: Coroutine[Any, Any, None]) -> asyncio.Task[None] | None:
         """Run a coroutine at once up to its first wait; return its task, or None if it has ended."""
-        task = self.server_connections.start(work)
+        task = self.server_connections.starter.start(work)
         if task is not None and not task.done():
             self.tasks.add(task)
             task.add_done_callback(self.tasks.discard)
@@ -403,7 +398,7 @@ class QuickHTTPProtocol(ObservedHTTPProtocol):
             return
         self.flow.resume_reading()
         if self.pipeline:
-            self._start_asgi_task(*self.pipeline.pop())
+            cast(Any, super())._start_asgi_task(*self.pipeline.pop())
             return
         if (cycle := self.cycle) is not None and self.scope is cycle.scope and not cycle.more_body:
             self.cycle = self.scope = self.headers = None  # Frees memory.
@@ -432,11 +427,11 @@ class QuickHTTPProtocol(ObservedHTTPProtocol):
         return self._idle_since is not None
 
     def _start_asgi_task(self, cycle: Any, app: Any) -> None:
-        """Begin a request later if its head is being read; uvicorn calls this."""
-        if self._is_reading and not self.config.reset_contextvars:
-            self._unstarted = cycle, app
-        else:
+        """Begin a request later, when what has come with its head is read; uvicorn calls this."""
+        if self.config.reset_contextvars:
             cast(Any, super())._start_asgi_task(cycle, app)
+        else:
+            self._unstarted = cycle, app
 
     def _start_unstarted(self) -> None:
         if self._unstarted is not None:

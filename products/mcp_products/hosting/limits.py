@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import sys
-from collections.abc import Coroutine
-from typing import Any, Final, Protocol, cast
+from functools import cached_property
+from typing import Final, Protocol, cast
 
 from mcp_runtime.aio.tasks import TaskStarter, task_starter
 from mcp_runtime.http.clients import BufferedBytes, ClientKey, client_key
@@ -71,7 +71,6 @@ class ServerConnections:
         shortest = min(limits.head_timeout, limits.body_timeout, limits.write_timeout)
         self._tick_seconds = min(shortest / _TICKS, _MAX_TICK)
         self._timer: asyncio.TimerHandle | None = None
-        self._starter: TaskStarter | None = None  # That of all requests.
         self.streams = WorkInTurn()  # What sends on streams that have waited.
 
     def __len__(self) -> int:
@@ -111,16 +110,14 @@ class ServerConnections:
                     holder.abort()
                     break
 
-    def start(self, request: Coroutine[Any, Any, None]) -> asyncio.Task[None] | None:
-        """Begin to serve a request at once; return its task, or None if it has ended."""
-        if self._starter is None:
-            self._starter = task_starter(asyncio.get_running_loop())
-        return self._starter.start(request)
+    @cached_property
+    def starter(self) -> TaskStarter:
+        """What begins to serve requests at once."""
+        return task_starter(asyncio.get_running_loop())
 
     async def close(self) -> None:
         """End what begins requests."""
-        if self._starter is not None:
-            await self._starter.close()
+        await self.starter.close()
 
     def _share(self, connection: Observed) -> int:
         """Return how many connections the address of this one may have: half of those that others leave."""

@@ -267,16 +267,8 @@ class BodyReader:
         """Return the body of a request, or the error to reject it with: 413 as soon as it is known to be too long,
         408 if it is late, 503 if too many are incomplete, 400 if `length`, its Content-Length, is not a number. The
         ASGI scope has the address of the client. Raises ClientDisconnectError."""
-        if length and not (len(length) < self._digits and length.isdigit()):
-            if not length.isdigit():
-                return HTTPError(400, "Content-Length must be a number")
-            digits = length.lstrip(b"0")
-            if len(digits) > self._digits or int(digits or b"0") > self.max_bytes:
-                return self._too_long_unread
-        request: object = getattr(receive, "__self__", None)
-        take = WHOLE_BODIES.get(type(request))
-        if take is not None and (whole := take(request)) is not None:
-            return self._too_long if len(whole) > self.max_bytes else whole
+        if (taken := self.take(receive, length)) is not None:
+            return taken
         task = asyncio.current_task(self._loop)
         if task is None or self._timer is None:  # The first request, or the first after an idle time.
             task = self._start_timer()
@@ -294,6 +286,20 @@ class BodyReader:
             return error
         finally:
             del self._started[task]
+
+    def take(self, receive: Receive, length: bytes) -> bytes | HTTPError | None:
+        """Return the body of a request that has arrived as a whole, or its error as `read` does; None if it has to be
+        waited for."""
+        if length and not (len(length) < self._digits and length.isdigit()):
+            if not length.isdigit():
+                return HTTPError(400, "Content-Length must be a number")
+            digits = length.lstrip(b"0")
+            if len(digits) > self._digits or int(digits or b"0") > self.max_bytes:
+                return self._too_long_unread
+        request: object = getattr(receive, "__self__", None)
+        take = WHOLE_BODIES.get(type(request))
+        whole = None if take is None else take(request)
+        return self._too_long if whole is not None and len(whole) > self.max_bytes else whole
 
     async def _read_remaining(
         self, receive: Receive, message: MutableMapping[str, Any], task: asyncio.Task[Any], scope: Scope | None

@@ -252,12 +252,10 @@ class Connection:
         row, meta = request.row, self.result_meta
         if type(result) is PreSerialized:
             result = result.value
-            if is_object(result) and result.get("_meta") is not None:
-                meta = b""
         elif not isinstance(result, row.result_types):
             names, name = " or ".join(kind.__name__ for kind in row.result_types), type_name(result, row.result_types)
             raise InvalidMessageError(f"{row.method!r} in {self.revision.id}: the result must be {names}, not {name}")
-        if meta and getattr(result, "meta", None) is not None:
+        if meta and (result.get("_meta") if is_object(result) else getattr(result, "meta", None)) is not None:
             meta = b""
         try:
             data = jsonrpc.result(request.id, result, meta)

@@ -263,7 +263,9 @@ class MCPASGIApp:
                 allow = [(b"allow", self._revisions.methods.encode())] if head.error.status == 405 else ()
                 raise RefusedRequestError(head.error, allow)
             if method == "POST":
-                body, limits = await self._body_reader.read(receive, length, scope), self._limits
+                body, limits = self._body_reader.take(receive, length), self._limits
+                if body is None:
+                    body = await self._body_reader.read(receive, length, scope)
                 if not isinstance(body, bytes):
                     return await refuse_body(receive, send, body)
                 large = large_messages() if len(body) > LARGE else None

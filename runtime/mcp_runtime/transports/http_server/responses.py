@@ -235,7 +235,9 @@ class StatelessResponder(PostResponder):
     ) -> tuple[bytes | None, int, asyncio.CancelledError | None]:
         """Return the error response to a request, its code, and what the task ends with if others cancel it."""
         is_open, task = request.open, asyncio.current_task()
-        by_others = isinstance(error, asyncio.CancelledError) and task is not None and task.cancelling() > self._cancelled
+        by_others = (
+            isinstance(error, asyncio.CancelledError) and task is not None and task.cancelling() > self._cancelled
+        )
         if is_ended_by_others(error, request, self._cancelled > 0):
             if by_others or not isinstance(error, asyncio.CancelledError):
                 raise error

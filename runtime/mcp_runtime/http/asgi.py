@@ -91,12 +91,17 @@ async def _wait_for_disconnect(receive: Receive) -> None:
         pass
 
 
+def write_whole(send: Send, status: int, body: bytes) -> bool:
+    """Write a complete response without further headers; return False if it has to be sent."""
+    request: object = getattr(send, "__self__", None)
+    write = WHOLE_RESPONSES.get(type(request))
+    return write is not None and write(request, status, body)
+
+
 async def respond(send: Send, status: int, body: bytes = b"", headers: Raw = ()) -> None:
     """Send a complete response; a body that is not empty is JSON."""
-    if not headers and WHOLE_RESPONSES:
-        request: object = getattr(send, "__self__", None)
-        if (write := WHOLE_RESPONSES.get(type(request))) is not None and write(request, status, body):
-            return
+    if not headers and write_whole(send, status, body):
+        return
     length = (b"content-length", b"%d" % len(body))
     head: list[tuple[bytes, bytes]] = [length, _JSON] if body else [length]
     if headers:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Final, cast
 
 from ...aio.tasks import end_process
 from ...errors import ConnectionClosedError
-from ...http.asgi import Receive, Scope, Send, disconnection, id_of, respond, send_error
+from ...http.asgi import Receive, Scope, Send, disconnection, id_of, respond, send_error, write_whole
 from ...http.clients import address_of, client_key
 from ...http.headers import HTTPError
 from ...http.server_rules import RequestHead, retry_headers, status_of
@@ -226,7 +226,9 @@ class StatelessResponder(PostResponder):
         if self.sending is not None:
             await self.sending
         elif self.stream is None and self._post is not None and (self.response or not self.is_disconnected):
-            await self.send_body(self._post)
+            is_result = not self.code and self.response is not None
+            if not (is_result and write_whole(self._post.send, 200, cast(bytes, self.response))):
+                await self.send_body(self._post)
         if cancelled is not None:
             raise cancelled
 

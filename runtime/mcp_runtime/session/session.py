@@ -149,10 +149,11 @@ def _refusal(request: RequestReceived, error: MCPError) -> JSONRPCError:
     return JSONRPCError(INVALID_REQUEST, str(error))
 
 
-def is_cancelled(error: BaseException) -> bool:
-    """Return True for the end of a task that is cancelled, and not only of something that it waited for."""
+def is_cancelled(error: BaseException, besides: int = 0) -> bool:
+    """Return True for the end of a task that is cancelled, and not only of something that it waited for; `besides` the
+    cancellations that the caller knows."""
     task = asyncio.current_task() if isinstance(error, asyncio.CancelledError) else None
-    return task is not None and task.cancelling() > 0
+    return task is not None and task.cancelling() > besides
 
 
 def is_ended_by_others(error: BaseException, request: RequestReceived, is_ended: bool) -> bool:

@@ -6,7 +6,7 @@ import asyncio
 import logging
 from collections.abc import Awaitable, Callable, Hashable, Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Final, cast
+from typing import TYPE_CHECKING, Any, Final
 
 from ...aio.tasks import end_process
 from ...errors import ConnectionClosedError
@@ -19,7 +19,7 @@ from ...protocol.jsonrpc import INTERNAL_ERROR, Message
 from ...protocol.revision import Notification, Request, Stateless
 from ...session.interfaces import RequestAuth
 from ...session.requests import RequestOptions
-from ...session.session import ENDS_PROCESS, Handle, Session, error_response, is_ended_by_others
+from ...session.session import ENDS_PROCESS, Handle, Session, error_response, is_cancelled, is_ended_by_others
 from .events import InMemoryEventStore
 from .sessions import HTTPSession
 from .streams import KeepAliveTimer, SSEStream, send_stream
@@ -226,20 +226,16 @@ class StatelessResponder(PostResponder):
         if self.sending is not None:
             await self.sending
         elif self.stream is None and self._post is not None and (self.response or not self.is_disconnected):
-            is_result = not self.code and self.response is not None
-            if not (is_result and write_whole(self._post.send, 200, cast(bytes, self.response))):
+            if self.code or not self.response or not write_whole(self._post.send, 200, self.response):
                 await self.send_body(self._post)
         if cancelled is not None:
             raise cancelled
 
     def _failure(
         self, request: RequestReceived, error: BaseException
-    ) -> tuple[bytes | None, int, asyncio.CancelledError | None]:
+    ) -> tuple[bytes | None, int, BaseException | None]:
         """Return the error response to a request, its code, and what the task ends with if others cancel it."""
-        is_open, task = request.open, asyncio.current_task()
-        by_others = (
-            isinstance(error, asyncio.CancelledError) and task is not None and task.cancelling() > self._cancelled
-        )
+        is_open, by_others = request.open, is_cancelled(error, self._cancelled)
         if is_ended_by_others(error, request, self._cancelled > 0):
             if by_others or not isinstance(error, asyncio.CancelledError):
                 raise error
@@ -247,9 +243,7 @@ class StatelessResponder(PostResponder):
         response, code = error_response(self.connection, request, error)
         if isinstance(error, ENDS_PROCESS):
             end_process(error)
-        if by_others:
-            return response, code, cast("asyncio.CancelledError", error)
-        return (response, code, None) if is_open else (None, 0, None)
+        return response if is_open or by_others else None, code, error if by_others else None
 
     def send_body(self, post: IncomingPost) -> Awaitable[None]:
         """Send the response as one body."""
@@ -273,11 +267,6 @@ class StatelessResponder(PostResponder):
         if self._client is not None:
             self._client.remove_done_callback(self.client_disconnected)
             self._client.cancel()
-
-    @property
-    def is_cancelled(self) -> bool:
-        """True if the client or the server has cancelled the handler, which may cancel its task itself as well."""
-        return self._cancelled > 0
 
     @property
     def is_disconnected(self) -> bool:

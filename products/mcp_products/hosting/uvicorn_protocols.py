@@ -28,10 +28,9 @@ class ProxyHeaders:
 
     def __call__(self, scope: Scope, receive: Receive, send: Send) -> Awaitable[None]:
         """Serve an ASGI connection."""
-        for name, _ in scope.get("headers", ()):  # A lifespan has none.
-            if name == b"x-forwarded-for" or name == b"x-forwarded-proto":  # The middleware reads no others.
-                run_to_end(self._middleware(scope, receive, send))
-                break
+        headers = dict(scope.get("headers", ()))  # A lifespan has none.
+        if b"x-forwarded-for" in headers or b"x-forwarded-proto" in headers:  # The middleware reads no others.
+            run_to_end(self._middleware(scope, receive, send))
         return self._application(scope, receive, send)
 
 

@@ -12,6 +12,7 @@ from __future__ import annotations
 import argparse
 import asyncio
 import json
+import os
 import platform
 import statistics
 import subprocess
@@ -124,8 +125,10 @@ async def pyreqwest(url: str, measure: Measure) -> None:
         await measure(call)
 
 
+PLAIN = "ours, over httpx2"  # Without the fast paths.
 CLIENTS: dict[str, Callable[[str, Measure], Awaitable[None]]] = {
     "ours": ours,
+    PLAIN: ours,
     "httpx2": httpx2,
     "aiohttp": aiohttp,
     "niquests": niquests,
@@ -171,13 +174,13 @@ def main() -> None:
     parser.add_argument("--client", choices=CLIENTS, help="measure one client of a running server, for the rounds")
     parser.add_argument("--url")
     options = parser.parse_args()
-    if options.client:
+    if options.client is not None:
         print(asyncio.run(cost(options.client, options.url, options.calls)))
         return
     with closing(socket()) as free:
         free.bind(("127.0.0.1", 0))
         port = free.getsockname()[1]
-    measured = {name: list[float]() for name in CLIENTS if find_spec("mcp_generated" if name == "ours" else name)}
+    measured = {name: list[float]() for name in CLIENTS if name.startswith("ours") or find_spec(name)}
     server = subprocess.Popen(
         [sys.executable, "-c", SERVER, str(port)], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
     )
@@ -187,7 +190,8 @@ def main() -> None:
         for _ in range(options.rounds):
             for name in [*measured]:
                 command = [sys.executable, __file__, "--client", name, *common]
-                child = subprocess.run(command, capture_output=True, text=True, timeout=300)
+                paths = {**os.environ, "MCP_FAST_PATHS": "0" if name == PLAIN else "1"}
+                child = subprocess.run(command, capture_output=True, text=True, timeout=300, env=paths)
                 if child.returncode:
                     print(f"{name} is left out: exit code {child.returncode}: {child.stderr[-300:]}", file=sys.stderr)
                     del measured[name]

@@ -169,7 +169,7 @@ WITHOUT: Final[dict[str, Sequence[tuple[str, Change]]]] = {
     "small-parts": ((f"{_P}hosting.held_responses", _large_parts),),
     "heads": ((f"{_P}fast.heads", same("RequestHeadParser", "CachedRequestHeadParser")),),
     "lines": ((f"{_P}relay.bridge.session_relay", _plain_sessions),),
-    "http-client": ((f"{_P}relay.upstream.http", _httpx),),
+    "http-client": ((f"{_P}fast.http_client", _httpx),),
 }
 
 

@@ -271,6 +271,7 @@ _register(
         "foreign_loop": "mcp_products.platforms.trio_client",
         "forms": "mcp_products.json_schema.forms",
         "hosting": "mcp_products.hosting.run",
+        "http_client": "mcp_products.fast.http_client",
         "keys": "mcp_products.common.keys",
         "large": "mcp_products.large.messages",
         "legacy_sse_client": "mcp_products.legacy_sse.client",

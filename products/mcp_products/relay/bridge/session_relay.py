@@ -19,8 +19,8 @@ from mcp_runtime.protocol.revision import LOG_LEVEL, Handshake, Revision
 from mcp_runtime.server.subscriptions import ResourceSubscriptions
 from mcp_runtime.session.interfaces import Channel
 from mcp_runtime.session.session import Session
+from mcp_runtime.usage import rules
 
-from ..upstream import fast
 from ..upstream.connection import UpstreamConnection
 from ..upstream.opening import ClientDetails
 from ..upstream.pool import SessionConnection, open_connection
@@ -61,7 +61,7 @@ async def send_with_rounds(relay: RelayBase, link: UpstreamConnection, call: Cli
 class SessionRelay(RelayBase):
     """Passes the messages of one session between its client and the upstream."""
 
-    session_class = DirectSession if fast.ENABLED else Session
+    session_class = DirectSession if rules.is_switched_on(rules.FAST_PATHS) else Session  # ADR 0051
 
     def __init__(self, state: BridgeState, revisions: Sequence[Revision]) -> None:
         """Create the relay of a new session; `revisions` are those with a handshake, oldest first."""

@@ -27,7 +27,6 @@ from mcp_runtime.protocol.revision import Revision
 from mcp_runtime.session.interfaces import RequestTransport, RevisionChoice, Transport
 from mcp_runtime.usage.rules import shown
 
-from .fast import http_transport_class
 from .opening import OPEN_SECONDS
 from .places import HTTP_CONNECTIONS, PROCESSES
 
@@ -35,9 +34,12 @@ if TYPE_CHECKING:
     from mcp_runtime.transports.http_client import connection
     from mcp_runtime.transports.http_client.connection import HTTPOptions
     from mcp_runtime.transports.stdio import client as stdio
+
+    from . import http
 else:  # Imported when they are used.
     stdio = LazyModule("mcp_runtime.transports.stdio.client")
     connection = LazyModule("mcp_runtime.transports.http_client.connection")
+    http = LazyModule("mcp_products.relay.upstream.http")
 
 ProxyTarget: TypeAlias = (
     str
@@ -113,7 +115,7 @@ class TargetConnector:
             return stdio.start_server(target.command, target.env, target.cwd, self._stderr, limit)
         options = self._http_options()
         try:
-            transport = http_transport_class()
+            transport = http.UpstreamHTTPTransport
         except ModuleNotFoundError as error:
             raise LocalError(f"a bridge to a URL needs {error.name}: pip install 'mcp-generated[http]'") from None
         return transport(target.url, newest, options, stream_closed)

@@ -9,9 +9,10 @@ import ssl
 from collections.abc import AsyncGenerator, Callable, Mapping
 from contextlib import aclosing, suppress
 from dataclasses import dataclass, field
-from typing import Final
+from typing import Final, cast
 from urllib.parse import urljoin, urlsplit
 
+from ... import products
 from ...errors import ConnectionClosedError, HTTPStatusError, InvalidResponseError, LocalError, NotInstalledError
 from ...http.client_rules import (
     REVISION_EXTENSION,
@@ -87,6 +88,13 @@ class HTTPOptions:
         return float(getattr(self.auth, "login_timeout", 0.0))
 
 
+def _new_client(url: str, options: HTTPOptions) -> httpx2.AsyncClient:
+    limits = httpx2.Limits(max_connections=None, max_keepalive_connections=_MAX_IDLE_CONNECTIONS)
+    client = httpx2.AsyncClient(verify=options.tls or default_tls(), proxy=options.proxy, limits=limits)
+    product = products.find("http_client")
+    return client if product is None else cast(httpx2.AsyncClient, product.PlainHTTPClient(client, url, options))
+
+
 class HTTPConnection:
     """Requests to one server."""
 
@@ -101,11 +109,7 @@ class HTTPConnection:
         self.options = options
         self.negotiated: NegotiatedRevision | None = None
         self._was_reached = False  # Until then, a refused connection means that no server is there.
-        self._client = options.client or httpx2.AsyncClient(
-            verify=options.tls or default_tls(),
-            proxy=options.proxy,
-            limits=httpx2.Limits(max_connections=None, max_keepalive_connections=_MAX_IDLE_CONNECTIONS),
-        )
+        self._client = options.client or _new_client(url, options)
 
     async def send(
         self,

@@ -1,83 +1,34 @@
-"""The connections of a bridge to an upstream over HTTP/1.1: responses of any form, and those that attack."""
+"""The connections of a client for plain requests over HTTP/1.1: responses of any form, and those that attack."""
 
 from __future__ import annotations
 
 import asyncio
-import json
-from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping
-from contextlib import asynccontextmanager, suppress
+from collections.abc import AsyncGenerator, Mapping
+from contextlib import asynccontextmanager
 from typing import Any
 
+import httpx2
 import pytest
-from support.feature_cells.bridge.raw_clients import RawClient, running
+from support.http.raw_answers import HEAD, OK, RawHTTPServer, raw_server
 
-from mcp_generated.v2025_11_25 import methods
-from mcp_products.relay.bridge.service import Bridge
-from mcp_products.relay.upstream.http import UpstreamHTTPConnection
-from mcp_products.relay.upstream.target import Target
+from mcp_products.fast import http_client
 from mcp_runtime.errors import ConnectionClosedError, InvalidResponseError
-from mcp_runtime.transports.http_client.connection import HTTPOptions
+from mcp_runtime.transports.http_client.connection import HTTPConnection, HTTPOptions
 
-HEAD = b"HTTP/1.1 200 OK\r\nContent-Type: application/json\r\n"
-OK = HEAD + b"Content-Length: 2\r\n\r\n{}"
-Answer = Callable[[asyncio.StreamWriter, int], Awaitable[None]]
-
-
-class RawHTTPServer:
-    """A server that answers each request with the bytes of a list, the last of them again and again."""
-
-    def __init__(self, answers: list[bytes]) -> None:
-        self.answers = answers
-        self.heads = list[str]()
-        self.connections = self.highest = 0
-        self.open = 0
-        self.url = ""
-
-    async def serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        """Serve one connection."""
-        self.connections += 1
-        self.open += 1
-        self.highest = max(self.highest, self.open)
-        with suppress(asyncio.IncompleteReadError, ConnectionError):
-            while True:
-                head = (await reader.readuntil(b"\r\n\r\n")).decode("latin-1")
-                length = int(head.lower().partition("content-length:")[2].partition("\r\n")[0] or 0)
-                body = await reader.readexactly(length)
-                self.heads.append(head)
-                answer = self.answers.pop(0) if len(self.answers) > 1 else self.answers[0]
-                if answer == b"echo":
-                    answer = OK.replace(b"2\r\n\r\n{}", b"%d\r\n\r\n%b" % (len(body), body))
-                writer.write(answer.removesuffix(b"END"))
-                await writer.drain()
-                if answer.endswith(b"END"):
-                    break
-        self.open -= 1
-        writer.close()
+pytestmark = pytest.mark.skipif(not http_client.ENABLED, reason="the fast paths are switched off")
 
 
 @asynccontextmanager
-async def raw_server(*answers: bytes) -> AsyncGenerator[RawHTTPServer]:
-    """Yield a server with these answers."""
-    server = RawHTTPServer(list(answers))
-    listening = await asyncio.start_server(server.serve, "127.0.0.1", 0)
-    server.url = f"http://127.0.0.1:{listening.sockets[0].getsockname()[1]}/mcp?a=1"
-    async with listening:
-        yield server
-
-
-@asynccontextmanager
-async def connected(server: RawHTTPServer, **options: Any) -> AsyncGenerator[UpstreamHTTPConnection]:
+async def connected(server: RawHTTPServer, **options: Any) -> AsyncGenerator[HTTPConnection]:
     """Yield connections to a server."""
-    connection = UpstreamHTTPConnection(server.url, HTTPOptions(**options))
+    connection = HTTPConnection(server.url, HTTPOptions(**options))
     try:
         yield connection
     finally:
         await connection.close()
 
 
-async def body(
-    connection: UpstreamHTTPConnection, headers: Mapping[str, str] | None = None, content: bytes = b"{}"
-) -> bytes:
+async def body(connection: HTTPConnection, headers: Mapping[str, str] | None = None, content: bytes = b"{}") -> bytes:
     """Return the body of the response to a POST."""
     async with asyncio.timeout(20):
         return await connection.read(await connection.send("POST", headers or {}, content))
@@ -186,7 +137,7 @@ async def test_a_server_that_is_not_there_or_silent_is_an_error_in_time() -> Non
         with pytest.raises(ConnectionClosedError, match="ReadTimeout"):
             await connection.send("POST", {}, b"{}", wait_for_response=False)
         url = server.url
-    absent = UpstreamHTTPConnection(url, HTTPOptions())
+    absent = HTTPConnection(url, HTTPOptions())
     with pytest.raises(ConnectionClosedError, match="ConnectError"):
         await absent.send("POST", {}, b"{}")
     await absent.close()
@@ -206,40 +157,34 @@ async def test_a_body_that_nobody_reads_fills_no_memory() -> None:
         await response.aclose()
 
 
-# ---- results ---------------------------------------------------------------------------------------------------------
+# ---- what needs httpx2 -----------------------------------------------------------------------------------------------
 
-INFO = {"protocolVersion": "2025-11-25", "capabilities": {"tools": {}}, "serverInfo": {"name": "raw", "version": "1"}}
-RESULTS = {
-    "as bytes": (b'{"jsonrpc":"2.0","id":%d,"result":{"a": 1.50}}', b'{"a": 1.50}'),
-    "with spaces": (b'{"jsonrpc": "2.0", "id": %d, "result": {"a": 1.50}}', b'{"a": 1.50}'),
-    "id last": (b'{"result":{"a": 1.50},"jsonrpc":"2.0","id":%d}', b'{"a": 1.50}'),
-    "over several lines": (b'{\n "jsonrpc":"2.0",\n "id":%d,\n "result":{\n"a": 1.50}}', b'{"a":1.5}'),
-    "with a line end in the result": (b'{"jsonrpc":"2.0","id":%d,"result":{"a":\r\n1.50}}', b'{"a":1.5}'),
+NEEDS: dict[str, dict[str, Any]] = {
+    "nothing": {},
+    "a header": {"headers": {"Authorization": "Bearer a"}},
+    "a login": {"auth": httpx2.BasicAuth("a", "b")},
+    "a header of the connection": {"headers": {"Connection": "close"}},
+    "a client of the program": {"client": None},
+    "a proxy of the environment": {},
 }
 
 
-def http(content: bytes, kind: bytes = b"application/json") -> bytes:
-    """Return a response with a body."""
-    return b"HTTP/1.1 200 OK\r\nContent-Type: %b\r\nContent-Length: %d\r\n\r\n%b" % (kind, len(content), content)
+@pytest.mark.parametrize("needed", NEEDS)
+async def test_httpx2_sends_what_needs_more_than_a_connection(needed: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    sent = list[str]()
+    send = httpx2.AsyncClient.send
 
+    async def noted(self: httpx2.AsyncClient, request: httpx2.Request, **settings: Any) -> httpx2.Response:
+        sent.append(request.method)
+        return await send(self, request, **settings)
 
-@pytest.mark.parametrize("stream", [False, True], ids=["body", "stream"])
-@pytest.mark.parametrize("form", RESULTS)
-async def test_results_pass_as_bytes_unless_they_would_break_a_line(form: str, stream: bool) -> None:
-    line, expected = RESULTS[form]
-    content = line % 2
-    if stream:
-        content = b"".join(b"data: %b\n" % part for part in content.splitlines()) + b"\n"
-    kind = b"text/event-stream" if stream else b"application/json"
-    opening = json.dumps({"jsonrpc": "2.0", "id": 1, "result": INFO}).encode()
-    no_stream = b"HTTP/1.1 405 No\r\nContent-Length: 0\r\n\r\n"
-    accepted = b"HTTP/1.1 202 Accepted\r\nContent-Length: 0\r\n\r\n"
-    async with raw_server(http(opening), accepted, no_stream, http(content, kind)) as server:
-        async with running(Bridge(Target(url=server.url), "mcp_generated")) as connect:
-            client: RawClient = await connect()
-            await client.initialize(methods.REVISION.id)
-            async with asyncio.timeout(20):
-                while len(server.heads) < 3:
-                    await asyncio.sleep(0.01)
-            answer = await client.request("acme/x")
-        assert answer.endswith(b'"result":%b}' % expected) and b"\n" not in answer and b"\r" not in answer
+    monkeypatch.setattr(httpx2.AsyncClient, "send", noted)
+    options = dict(NEEDS[needed])
+    if "client" in options:
+        options["client"] = httpx2.AsyncClient()
+    async with raw_server(OK) as server:
+        if needed == "a proxy of the environment":
+            monkeypatch.setenv("http_proxy", server.url)
+        async with connected(server, **options) as connection:
+            assert await body(connection) == b"{}"
+    assert sent == ([] if needed in ("nothing", "a header") else ["POST"])

@@ -174,7 +174,7 @@ def main() -> None:
     parser.add_argument("--client", choices=CLIENTS, help="measure one client of a running server, for the rounds")
     parser.add_argument("--url")
     options = parser.parse_args()
-    if options.client is not None:
+    if options.client:
         print(asyncio.run(cost(options.client, options.url, options.calls)))
         return
     with closing(socket()) as free:

@@ -34,6 +34,7 @@ SEAMS = {
     "protocol/wire_models._for_people": "models",
     "protocol/records.records": "records",
     "stores.workers": "workers",
+    "transports/http_client/connection._new_client": "http_client",
     "transports/http_client/transport.switch_to_legacy_sse": "legacy_sse_client",
     "transports/http_server/app._legacy_endpoint": "legacy_sse_server",
     "usage/keywords._remedy": "other_names",

@@ -85,10 +85,9 @@ def post_headers(message: Outgoing, revision: Revision, session: str | None, pat
     stateless = isinstance(revision.lifecycle, Stateless)
     if revision.http.version_header and (stateless or not is_initialize(message, revision)):
         headers[PROTOCOL_VERSION] = revision.id
-    if not stateless:
-        if session is not None:
-            headers[SESSION_ID] = session
-    elif message is not None:
+    if session is not None and not stateless:
+        headers[SESSION_ID] = session
+    elif message is not None and stateless:
         headers[METHOD] = message.method
         headers |= _parameter_headers(message.method, params, revision, paths)
     return headers
@@ -97,7 +96,9 @@ def post_headers(message: Outgoing, revision: Revision, session: str | None, pat
 def _trace_headers(params: dict[str, Any]) -> dict[str, str]:
     """Return the trace that a message is part of; what no header can have is left out."""
     meta: Any = params.get("_meta")
-    found = {key: meta[key] for key in _TRACE if isinstance(meta.get(key), str)} if is_object(meta) else {}
+    if not is_object(meta) or meta.keys().isdisjoint(_TRACE):
+        return {}
+    found = {key: meta[key] for key in _TRACE if isinstance(meta.get(key), str)}
     return {key: text for key, text in found.items() if text.isascii() and text.isprintable()}
 
 
@@ -116,8 +117,7 @@ def _parameter_headers(method: str, params: dict[str, Any], revision: Revision, 
     name = params.get(revision.http.name_params.get(method, ""))
     headers = {NAME: encode_value(name)} if isinstance(name, str) else {}
     for header, path in paths.items():
-        text = header_text(argument_at(params.get(revision.name_of(ARGUMENTS)), path))
-        if text is not None:
+        if (text := header_text(argument_at(params.get(revision.name_of(ARGUMENTS)), path))) is not None:
             headers[PARAM_PREFIX + header] = encode_value(text)
     return headers
 

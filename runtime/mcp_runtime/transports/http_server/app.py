@@ -243,8 +243,7 @@ class MCPASGIApp:
                 raise RefusedRequestError(head.origin_error)
             path = path_of(scope)
             if method == "OPTIONS" and self._cors is not None:
-                headers = preflight_headers(scope["headers"], self._revisions.methods)
-                return await respond(send, 204, headers=headers)
+                return await respond(send, 204, headers=preflight_headers(scope["headers"], self._revisions.methods))
             if self._authenticator is not None and self._authenticator.is_metadata_path(path, self._path):
                 return await send_metadata(send, method, self._authenticator.document)
             legacy = self._legacy_sse if self._legacy_sse is not None and self._legacy_sse.serves(path) else None

@@ -50,6 +50,7 @@ OPTIONS: Final = (
     "-q -p no:cacheprovider -p recorder -o addopts= -o pythonpath= -o log_cli=false --inline-snapshot=disable"
     f" --timeout {LIMIT_OF_A_TEST} -c pyproject.toml"
     " -W ignore::pytest.PytestAssertRewriteWarning"  # Those are about imports before pytest's.
+    " --tb=native"  # The others read the source, where Python 3.11 may end with a SystemError after a deep recursion.
 ).split()
 
 

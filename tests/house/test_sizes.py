@@ -18,7 +18,8 @@ from support.source_tree import python_files, relative, syntax_tree
 LINT = "products/mcp_products/lint"
 CARDS = "products/mcp_products/cards"
 MIGRATE = "codegen/mcp_codegen/migrate"
-# FastMCP's components took 500 of compat; its helpers of tests took three files and 146 lines of products, in names.
+# FastMCP's components took 500 of compat; its helpers of tests took three files and 146 lines of products, in names. What
+# headers repeat and how results are written in each version, by the names of mcp 2.3, took two and 124 there.
 # The authorization server that a program of the official SDK embeds took six files and 600 lines of compat.
 COMPAT = "products/mcp_products/compat"
 CODE_MODE = "products/mcp_products/code_mode"
@@ -35,7 +36,7 @@ MAX_FILES = {
     VIEWS: 3,
     CODE_MODE: 7,
     "runtime": 94,
-    "products": 283,
+    "products": 285,
     LINT: 20,
     CARDS: 4,
     COMPAT: 58,
@@ -50,7 +51,7 @@ MAX_CODE_LINES = {
     VIEWS: 100,
     CODE_MODE: 600,
     "runtime": 11_945,
-    "products": 37_796,
+    "products": 37_920,
     LINT: 2_550,
     CARDS: 300,
     COMPAT: 7_060,

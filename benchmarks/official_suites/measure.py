@@ -6,7 +6,8 @@ For each suite of suites.toml: the tests of its source distribution, or of a che
 original, and one with the same other packages and the wheel of products/names. Each file of tests runs in a process of
 its own in both. What passes with the original is measured once and kept under build/, until `--again`. private_names.py
 says which tests use a private name. `--only` runs the files whose path has this text, and prints what does not pass.
-benchmarks/results/official_suites.md is written from the last full run of each suite, once each has one.
+benchmarks/results/official_suites.md is written from the last full run of each suite, once each has one; with
+`--write`, nothing is run before.
 """
 
 from __future__ import annotations
@@ -45,7 +46,7 @@ RESULTS: Final = ROOT / "benchmarks" / "results" / "official_suites.md"
 UV: Final = str(Path(sys.prefix, "bin", "uv"))
 LIMIT_OF_A_TEST: Final = 30
 LIMIT_OF_A_FILE: Final = 180.0
-KINDS: Final = 25  # Rows of a table of what does not pass.
+KINDS: Final = 20  # Rows of a table of what does not pass.
 OPTIONS: Final = (
     "-q -p no:cacheprovider -p recorder -o addopts= -o pythonpath= -o log_cli=false --inline-snapshot=disable"
     f" --timeout {LIMIT_OF_A_TEST} -c pyproject.toml"
@@ -276,6 +277,14 @@ def kinds(tests: Outcomes) -> Iterator[tuple[str, int]]:
         yield f"{len(counts) - len(largest)} other kinds", rest
 
 
+def files(tests: Outcomes) -> Iterator[list[str]]:
+    """Yield the files in which most tests do not pass: how many tests count there, and how many do not pass."""
+    every = Counter(test.partition("::")[0] for test in tests)
+    failing = Counter(test.partition("::")[0] for test, end in tests.items() if end[0] != "passed")
+    for file, number in failing.most_common(KINDS):
+        yield [file, f"{every[file]:,}", f"{number:,}"]
+
+
 HEADS: Final = ("suite", "pass with the original", "of these with ours", "without a private name", "with ours", "%")
 ABOUT: Final = """\
 # The official suites
@@ -292,6 +301,7 @@ def text(counts: Sequence[Count]) -> str:
     for counted in counts:
         lines += [f"\n## {counted.suite}\n", f"{counted.measured}\n"]
         lines += _table(["kind", "tests"], ([what, f"{number:,}"] for what, number in kinds(counted.public)))
+        lines += ["", *_table(["file", "tests", "do not pass"], files(counted.public))]
     return "\n".join(lines) + "\n"
 
 
@@ -309,6 +319,7 @@ def arguments() -> argparse.Namespace:
     parser.add_argument("--only", default="", help="the files whose path has this text; nothing is kept")
     parser.add_argument("--source", type=Path, help="a checkout with the tests, for one suite")
     parser.add_argument("--again", action="store_true", help="measure the original again")
+    parser.add_argument("--write", action="store_true", help="write the page from the records, and run nothing")
     parser.add_argument("--jobs", type=int, default=2, help="files of tests at once")
     return parser.parse_args()
 
@@ -346,7 +357,7 @@ def measure(suite: Official, options: argparse.Namespace) -> None:
 def main() -> None:
     """Measure, and write what was counted of all suites."""
     options = arguments()
-    for name in options.suite or SUITES:
+    for name in () if options.write else options.suite or SUITES:
         suite = Official(name, TABLE[name])
         prepare(suite, options.source)
         measure(suite, options)

@@ -18,8 +18,8 @@ from support.source_tree import python_files, relative, syntax_tree
 LINT = "products/mcp_products/lint"
 CARDS = "products/mcp_products/cards"
 MIGRATE = "codegen/mcp_codegen/migrate"
-# FastMCP's components took 500 of compat; its helpers of tests took three files and 146 lines of products, in names. What
-# headers repeat and how results are written in each version, by the names of mcp 2.3, took two and 124 there.
+# FastMCP's components took 500 of compat; its helpers of tests took three files and 146 lines of products, in names.
+# What headers repeat and how results are written in each version took two files and 124 lines there.
 # The authorization server that a program of the official SDK embeds took six files and 600 lines of compat.
 COMPAT = "products/mcp_products/compat"
 CODE_MODE = "products/mcp_products/code_mode"

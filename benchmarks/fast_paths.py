@@ -71,7 +71,7 @@ PATHS = {
     "held-memory": FastPath("streams without a request", "held", forms=(memory,)),
     "parts-memory": FastPath("small parts of uvicorn's connections", "small-parts", forms=(memory,)),
     "lines": FastPath("bridge: lines that pass as text", "lines", forms=(bridge,)),
-    "http-client": FastPath("bridge: its own HTTP/1.1 client", "http-client", forms=(bridge,)),
+    "http-client": FastPath("plain requests of clients, in a bridge", "http-client", forms=(bridge,)),
 }
 
 

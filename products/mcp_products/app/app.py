@@ -204,7 +204,6 @@ class BaseApp(Registrations, Servable, Serving[ServerT], FromAPIs, Proxies, Name
         members: dict[str, Any] = {
             "app": self,
             "context": self.context_class,
-            "_to_async": staticmethod(_unchanged),
             "lifespan": _lifespan_of(self._enter_lifespans),
             "scopes": _scopes_of(self.registry),
         }
@@ -373,20 +372,14 @@ def _check_mounted(app: object, prefix: object) -> None:
 
 
 def _handler(registry: Registry, name: str) -> Callable[..., Any]:
-    def handle(self: BaseServer, ctx: ServerContext, params: Any) -> Awaitable[Any]:
+    async def handle(self: BaseServer, ctx: ServerContext, params: Any) -> Any:
         states: LifespanStates = ctx.state or {}
-        current: Any = sys.modules.get(_CURRENT)
-        if current is None:
-            return answer(registry, name, ctx, params, states)
-        result: Awaitable[Any] = current.handle_current(answer, registry, name, ctx, params, states)
-        return result
+        current = sys.modules.get(_CURRENT)
+        if current is not None:
+            return await current.handle_current(answer, registry, name, ctx, params, states)
+        return await answer(registry, name, ctx, params, states)
 
     return handle
-
-
-def _unchanged(handler: Callable[..., Any]) -> Callable[..., Any]:
-    """Return a handler of an app: it runs nothing of users before its result is awaited."""
-    return handler
 
 
 def _scopes_of(registry: Registry) -> Callable[[BaseServer, str, Any], Sequence[str]]:

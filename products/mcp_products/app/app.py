@@ -58,6 +58,7 @@ _HANDLERS_BY_KIND: Final[Mapping[str, tuple[str, ...]]] = {
 # Programs that import this module use the context of the current request; all others do not pay for it.
 _CURRENT: Final = f"{__package__}.context.current"
 _LISTS: Final[tuple[ListKind, ...]] = ("tools", "resources", "prompts")
+LifespanFunction = Callable[[Any], AbstractAsyncContextManager[Any] | AsyncIterator[Any]]
 
 
 class BaseApp(Registrations, Servable, Serving[ServerT], FromAPIs, Proxies, NamesOfAttributes):
@@ -402,8 +403,6 @@ def _lifespan_of(
 
 
 # Lifespans that are composed of others with the operator `|`.
-
-LifespanFunction = Callable[[Any], AbstractAsyncContextManager[Any] | AsyncIterator[Any]]
 
 
 class Lifespan:

@@ -41,6 +41,7 @@ _TEXT_TYPES: Final = {
     **dict.fromkeys((".md", ".markdown"), "text/markdown"),
     ".csv": "text/csv",
 }
+_TOO_DEEP: Final = "it contains itself, or has too many levels: return fewer of them"
 
 
 @dataclass(frozen=True, slots=True)
@@ -199,9 +200,6 @@ class AssistantMessage(Message):
     """A message of a prompt with the role `assistant`."""
 
     role: Literal["user", "assistant"] = "assistant"
-
-
-_TOO_DEEP: Final = "it contains itself, or has too many levels: return fewer of them"
 
 
 def to_content_blocks(value: Any, t: ModuleType, indent: int | None = None) -> list[Any]:

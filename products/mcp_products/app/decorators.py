@@ -38,6 +38,11 @@ else:  # Imported when they are used.
     transformed_tools = LazyModule("mcp_products.app.transformed_tools")
     dereferencing = LazyModule("mcp_products.app.signatures.dereferencing")
 
+F = TypeVar("F", bound=Callable[..., Any])
+MiddlewareT = TypeVar("MiddlewareT", bound=Middleware)
+_MARK: Final = TOOL_MARK
+_log: Final = logging.getLogger("mcp_runtime.app.decorators")
+
 
 # How an app gets another version of a tool, a resource or a prompt.
 
@@ -75,13 +80,6 @@ def add_version(catalog: Catalog, app_name: str, policy: str, kind: ListKind, na
     insert_version(versions, item)
     registered[name] = versions[0]
     return True
-
-
-F = TypeVar("F", bound=Callable[..., Any])
-MiddlewareT = TypeVar("MiddlewareT", bound=Middleware)
-
-_MARK: Final = TOOL_MARK
-_log: Final = logging.getLogger("mcp_runtime.app.decorators")
 
 
 class Registrations(Administration):

@@ -36,6 +36,8 @@ from .signatures.signature import Signature, function_name
 _UNTYPED: Final = (Any, object, NoneType, inspect.Signature.empty)
 _PATHS: Final = ("path", "file-path", "directory-path")  # The formats of the types of paths.
 _log: Final = logging.getLogger("mcp_runtime.app.resources")
+_TEXT_TYPES: Final = ("application/json", "application/xml")
+_GUESS: Final = "guess"  # The encoding follows from the MIME type.
 
 
 class Resource:
@@ -189,9 +191,6 @@ def _has_own_type(hint: Any) -> bool:
 
 
 # Resources whose content is a text, bytes, a file, a folder or an HTTP response. Names as in the official SDK.
-
-_TEXT_TYPES: Final = ("application/json", "application/xml")
-_GUESS: Final = "guess"  # The encoding follows from the MIME type.
 
 
 @dataclass(kw_only=True)

@@ -53,6 +53,9 @@ _BASES: Final = (str, bool, int, float, bytes)  # A subclass that pydantic does 
 _BINARY: Final = (bytearray, memoryview)
 _SCALARS: Final = (str, int)
 _SEQUENCES: Final = (list, tuple, Sequence)
+ShownExceptions = tuple[type[Exception], ...]
+_log: Final = logging.getLogger("mcp_runtime.app.results")
+Call = Callable[[ServerContext, dict[str, Any]], Awaitable[Any]]
 
 
 class Output(NamedTuple):
@@ -286,10 +289,6 @@ def _object(schema: dict[str, Any]) -> dict[str, Any]:
 
 # What the result of a failed tool call shows to the model.
 
-ShownExceptions = tuple[type[Exception], ...]
-
-_log: Final = logging.getLogger("mcp_runtime.app.results")
-
 
 def failure_message(error: Exception, shown_exceptions: ShownExceptions, description: str) -> str:
     """Return the text of an exception if its class is shown, else only that the tool failed; then log the exception."""
@@ -323,8 +322,6 @@ class ToolFailures:
 
 
 # The time-outs of tools.
-
-Call = Callable[[ServerContext, dict[str, Any]], Awaitable[Any]]
 
 
 def with_timeout(call: Call, timeout: Any, description: str) -> Call:

@@ -57,6 +57,11 @@ if TYPE_CHECKING:
     from mcp_runtime.transports.http_server.events import EventStore
 
 ModelT = TypeVar("ModelT", bound="BaseModel")
+_LISTS: Final = ("tools", "resources", "prompts")
+_POLICIES: Final = ("error", "warn", "replace", "ignore")
+OnDuplicate = Literal["error", "warn", "replace", "ignore"]
+LogLevel = Literal["DEBUG", "INFO", "WARNING", "ERROR", "CRITICAL"]
+_LEVELS: Final = ("DEBUG", "INFO", "WARNING", "ERROR", "CRITICAL")
 
 
 class Settings(TypedDict, total=False):
@@ -163,10 +168,6 @@ def _are_handler_rates(value: Any) -> bool:
 def _are_values(value: Any, accepts: Callable[[Any], bool]) -> bool:
     return isinstance(value, Mapping) and all(map(accepts, cast("Mapping[str, Any]", value).values()))
 
-
-_LISTS: Final = ("tools", "resources", "prompts")
-
-_POLICIES: Final = ("error", "warn", "replace", "ignore")
 
 # What the arguments of the constructor of an app must be.
 APP_RULES: Final[Mapping[str, Rule]] = {
@@ -287,11 +288,6 @@ def _meta(settings: Settings) -> Mapping[str, Any] | None:
 
 
 # The settings with which an app is served; their names are those of the official SDK.
-
-OnDuplicate = Literal["error", "warn", "replace", "ignore"]
-LogLevel = Literal["DEBUG", "INFO", "WARNING", "ERROR", "CRITICAL"]
-
-_LEVELS: Final = ("DEBUG", "INFO", "WARNING", "ERROR", "CRITICAL")
 
 
 class ServedKeywords(TypedDict, total=False):

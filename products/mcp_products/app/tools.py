@@ -37,6 +37,12 @@ from .settings import ToolSettings, check_definition, tags_of, to_definition, to
 from .signatures.generated_types import as_own
 from .signatures.signature import Signature, function_name
 
+CURRENT: Final[ContextVar[Forwarding]] = ContextVar("mcp_changed_tool")
+_log: Final = logging.getLogger("mcp_runtime.app.tools")
+# The keywords whose values the type of the definition checks. Without them it is created when the list is read.
+_CHECKED: Final = frozenset({"icons", "annotations", "meta", "input_schema", "output_schema"})
+_NAME: Final = re.compile(r"[A-Za-z0-9_.-]{1,128}")
+
 # Changes of tools: new names and texts, hidden and fixed arguments, and functions around the call.
 
 
@@ -140,9 +146,6 @@ class Forwarding(Protocol):
     def forward_raw(self, arguments: Mapping[str, Any]) -> Awaitable[Any]: ...
 
 
-CURRENT: Final[ContextVar[Forwarding]] = ContextVar("mcp_changed_tool")
-
-
 async def forward(**arguments: Any) -> Any:
     """Call the tool that a `transform_fn` changes, with the arguments of the changed tool; return its CallToolResult.
 
@@ -165,14 +168,6 @@ def _current(function: str) -> Forwarding:
     if current is None:
         raise LocalError(f"{function}() can only be called in the `transform_fn` of Tool.from_tool()")
     return current
-
-
-_log: Final = logging.getLogger("mcp_runtime.app.tools")
-
-# The keywords whose values the type of the definition checks. Without them it is created when the list is read.
-_CHECKED: Final = frozenset({"icons", "annotations", "meta", "input_schema", "output_schema"})
-
-_NAME: Final = re.compile(r"[A-Za-z0-9_.-]{1,128}")
 
 
 class Tool:

@@ -18,6 +18,14 @@ from mcp_runtime.server.lists import paginate
 from .records import as_model, read_as_record, result_constants
 from .switches import ENABLED
 
+_CORE_SCHEMAS: Final[Mapping[Any, dict[str, Any]]] = {
+    str: {"type": "str"},
+    int: {"type": "int"},
+    float: {"type": "float", "allow_inf_nan": False},
+    bool: {"type": "bool"},
+}
+_TYPES: Final[Mapping[Any, str]] = {str: "string", int: "integer", float: "number", bool: "boolean"}
+
 
 class ResultTypes(dict[str, tuple[type, ...]]):
     """The types of the results of requests, by the names of their handlers; they are loaded when they are needed."""
@@ -103,14 +111,6 @@ def read_params(row: Sent) -> Read:
 
 
 # Strings, numbers and booleans: JSON Schemas and validators. Most functions need no others, and no model.
-
-_CORE_SCHEMAS: Final[Mapping[Any, dict[str, Any]]] = {
-    str: {"type": "str"},
-    int: {"type": "int"},
-    float: {"type": "float", "allow_inf_nan": False},
-    bool: {"type": "bool"},
-}
-_TYPES: Final[Mapping[Any, str]] = {str: "string", int: "integer", float: "number", bool: "boolean"}
 
 
 def scalar_type(hint: object) -> str | None:

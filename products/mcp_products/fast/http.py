@@ -40,6 +40,11 @@ _STATUS_LINES: Final = {200: b"HTTP/1.1 200 OK\r\n", 202: b"HTTP/1.1 202 Accepte
 # Default headers with these need uvicorn's own checks.
 _FRAMING: Final = (b"connection", b"content-length", b"transfer-encoding")
 _MAX_WHOLE: Final = 64 * 1024  # Bytes of a body that are worth a copy.
+_MAX_HEAD: Final = 64 * 1024  # Bytes; h11 has such a limit itself.
+_MAX_PIPELINE: Final = 100  # Requests that a client has sent before the response to the first.
+_PARSERS: Final = ("uvicorn.protocols.http.h11_impl", "uvicorn.protocols.http.httptools_impl")
+_NO_LINGER: Final = struct.pack("ii", 1, 0)
+_PHRASES: Final = {408: "Request Timeout", 431: "Request Header Fields Too Large", 503: "Service Unavailable"}
 
 
 class _LastHeaders:
@@ -154,15 +159,6 @@ def disconnection_of(cycle: Any) -> asyncio.Future[None] | None:
     future: asyncio.Future[None] = connection.loop.create_future()
     connection.disconnection = future
     return future
-
-
-_MAX_HEAD: Final = 64 * 1024  # Bytes; h11 has such a limit itself.
-_MAX_PIPELINE: Final = 100  # Requests that a client has sent before the response to the first.
-_PARSERS: Final = ("uvicorn.protocols.http.h11_impl", "uvicorn.protocols.http.httptools_impl")
-
-_NO_LINGER: Final = struct.pack("ii", 1, 0)
-
-_PHRASES: Final = {408: "Request Timeout", 431: "Request Header Fields Too Large", 503: "Service Unavailable"}
 
 
 class ObservedProtocol(asyncio.Protocol):

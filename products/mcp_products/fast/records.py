@@ -32,17 +32,6 @@ from .switches import ENABLED as ENABLED
 if TYPE_CHECKING:
     from pydantic import BaseModel
 
-
-# The forms of types in the generated modules `core_schemas`.
-
-
-def is_open_form(form: Any) -> bool:
-    """Return True for the form of objects or lists without records: their values are JSON as they are."""
-    if isinstance(form, str):
-        return form == "any"
-    return form is not None and form[0] in ("dict", "list") and (isinstance(form[1], str) or is_open_form(form[1]))
-
-
 _Schema = dict[str, Any]
 
 _SCALARS: Final[Mapping[str, _Schema]] = {
@@ -57,6 +46,16 @@ _SCALARS: Final[Mapping[str, _Schema]] = {
     "null": {"type": "none"},
     "any": {"type": "any"},
 }
+
+
+# The forms of types in the generated modules `core_schemas`.
+
+
+def is_open_form(form: Any) -> bool:
+    """Return True for the form of objects or lists without records: their values are JSON as they are."""
+    if isinstance(form, str):
+        return form == "any"
+    return form is not None and form[0] in ("dict", "list") and (isinstance(form[1], str) or is_open_form(form[1]))
 
 
 def _check_minimum(value: Any, ge: float) -> Any:

@@ -13,6 +13,10 @@ from typing import Any, Final, Protocol
 
 from mcp_runtime.http.asgi import ResponseClient
 
+_AT_ONCE: Final = 512
+_SECONDS: Final = 0.05  # Seconds after which work that waits for a client or a store keeps nobody waiting.
+Begin = Callable[[], asyncio.Task[Any] | None]
+
 
 def write_chunk(cycle: Any, head: bytes, part: bytes, more: bool) -> None:
     """Write a head, a part of a body in chunks, and its end without `more`."""
@@ -167,11 +171,6 @@ class SmallPipeline(list[tuple[Any, Any]]):
 
 
 # Work that begins for very many connections at the same time, of which only some runs at once.
-
-_AT_ONCE: Final = 512
-_SECONDS: Final = 0.05  # Seconds after which work that waits for a client or a store keeps nobody waiting.
-
-Begin = Callable[[], asyncio.Task[Any] | None]
 
 
 class WorkInTurn:

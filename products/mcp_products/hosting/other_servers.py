@@ -28,6 +28,8 @@ _ASK_AGAIN_SECONDS: Final = 0.01
 _REACHED_AT: Final = {"0.0.0.0": "127.0.0.1", "::": "::1"}  # Windows connects to no unspecified address.
 _SIGNALS: Final = ("SIGINT", "SIGTERM")
 _ACCEPTING: Final = f"{__package__}.accepting"
+_BACKLOG: Final = 4096
+_AT_ONCE: Final = 100_000  # Requests at the same time; an open stream is one.
 
 
 def check_other_server(name: str, settings: Mapping[str, Any]) -> None:
@@ -142,9 +144,6 @@ class OtherServer:
 
 
 # Serve an ASGI application with granian, embedded in this process.
-
-_BACKLOG: Final = 4096
-_AT_ONCE: Final = 100_000  # Requests at the same time; an open stream is one.
 
 
 async def serve_with_granian(

@@ -13,6 +13,9 @@ from mcp_runtime.http.asgi import ASGIApp, Receive, Scope, Send
 if TYPE_CHECKING:
     from uvicorn import Server
 
+_SECONDS: Final = 1.0  # For the request of the client to come.
+_MAX_WAITING: Final = 100  # Connections that are closed later at the same time; others are closed at once.
+
 
 class ProxyHeaders:
     """Lets uvicorn's middleware change the scope of a request, and then calls the application instead of it.
@@ -81,9 +84,6 @@ def _handshake_deadline(seconds: float) -> Generator[None, None, None]:
 
 
 # A connection that was refused: its client gets to read the refusal.
-
-_SECONDS: Final = 1.0  # For the request of the client to come.
-_MAX_WAITING: Final = 100  # Connections that are closed later at the same time; others are closed at once.
 
 
 class RefusedConnection(asyncio.Protocol):

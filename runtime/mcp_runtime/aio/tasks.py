@@ -13,6 +13,10 @@ from typing import Any, Final, Protocol, TypeVar, cast
 from .. import products
 
 _CANCEL_SECONDS: Final = 0.4  # Seconds for cancelled tasks to end.
+Coro = Coroutine[Any, Any, None]
+T = TypeVar("T")
+Told = Callable[[Any], object]
+_ITERATIONS: Final = 20  # Iterations of the event loop in which a response passes all tasks up to the socket.
 
 
 class BackgroundTasks:
@@ -134,10 +138,6 @@ class PauseGate:
 
 # Start coroutines.
 
-Coro = Coroutine[Any, Any, None]
-T = TypeVar("T")
-Told = Callable[[Any], object]
-
 
 class TaskStarter(Protocol):
     """Starts coroutines in one event loop, from inside or outside of a task.
@@ -249,9 +249,6 @@ def begin_at_once(loop: asyncio.AbstractEventLoop, coro: Coro) -> asyncio.Task[N
     except StopIteration:
         return None
     return adopted_task(loop, coro, context, waits_for)
-
-
-_ITERATIONS: Final = 20  # Iterations of the event loop in which a response passes all tasks up to the socket.
 
 
 def end_process(error: BaseException) -> None:

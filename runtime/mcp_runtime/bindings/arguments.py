@@ -44,6 +44,29 @@ if TYPE_CHECKING:
     from ..transports.http_server.app import HTTPLimits, Owner
     from ..transports.http_server.events import EventStore
 
+_log: Final = logging.getLogger(__name__)
+_TRANSPORTS: Final = {"stdio": "stdio", "http": "http", "streamable-http": "http", "sse": "sse"}
+_ORIGIN: Final = re.compile(r"[a-z][a-z0-9+.-]*://[^/]+")
+
+_HOSTS: Final = Rule(are_texts, 'a list of host names, such as ["example.com"]')
+_ORIGINS: Final = Rule(
+    lambda value: are_texts(value) and all(item == "*" or _ORIGIN.fullmatch(item) for item in value),
+    'a list of origins with a scheme and no path, such as ["https://example.com"], or ["*"]',
+)
+
+STDIO_RULES: Final[Mapping[str, Rule]] = {
+    "env": Rule(
+        lambda value: isinstance(value, Mapping) and are_texts([*value, *value.values()]),
+        'a dict of strings, such as {"DEBUG": "1"}',
+    ).or_none(),
+    "cwd": Rule(lambda value: isinstance(value, str) or hasattr(value, "__fspath__"), "a path").or_none(),
+    "stderr": Rule(callable, "a function of a line, such as print").or_none(),
+    "max_bytes": COUNT,
+}
+HTTP_RULES: Final[Mapping[str, Rule]] = {
+    "http": Rule(lambda value: hasattr(value, "login_timeout"), "HTTPOptions(…)").or_none(),
+}
+
 
 # The keywords of the methods that run a server or connect a client, as type checkers see them.
 
@@ -138,18 +161,6 @@ class ConnectSettings(_ClientSettings, _CallbackSettings, _StdioSettings, _HTTPS
     """The keywords of `connect` besides `client` and `revisions`, for any kind of target."""
 
 
-_log: Final = logging.getLogger(__name__)
-
-_TRANSPORTS: Final = {"stdio": "stdio", "http": "http", "streamable-http": "http", "sse": "sse"}
-_ORIGIN: Final = re.compile(r"[a-z][a-z0-9+.-]*://[^/]+")
-
-_HOSTS: Final = Rule(are_texts, 'a list of host names, such as ["example.com"]')
-_ORIGINS: Final = Rule(
-    lambda value: are_texts(value) and all(item == "*" or _ORIGIN.fullmatch(item) for item in value),
-    'a list of origins with a scheme and no path, such as ["https://example.com"], or ["*"]',
-)
-
-
 def _is_path(value: Any) -> bool:
     return isinstance(value, str) and value.startswith("/") and not re.search(r"[?#\s]", value)
 
@@ -176,19 +187,6 @@ _RULES: Final[Mapping[str, Rule]] = {
     "workers": COUNT,
     "max_bytes": COUNT,
     "server": Rule(("uvicorn", "hypercorn", "granian").__contains__, '"uvicorn", "hypercorn" or "granian"'),
-}
-
-STDIO_RULES: Final[Mapping[str, Rule]] = {
-    "env": Rule(
-        lambda value: isinstance(value, Mapping) and are_texts([*value, *value.values()]),
-        'a dict of strings, such as {"DEBUG": "1"}',
-    ).or_none(),
-    "cwd": Rule(lambda value: isinstance(value, str) or hasattr(value, "__fspath__"), "a path").or_none(),
-    "stderr": Rule(callable, "a function of a line, such as print").or_none(),
-    "max_bytes": COUNT,
-}
-HTTP_RULES: Final[Mapping[str, Rule]] = {
-    "http": Rule(lambda value: hasattr(value, "login_timeout"), "HTTPOptions(…)").or_none(),
 }
 
 

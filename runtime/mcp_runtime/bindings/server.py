@@ -37,6 +37,10 @@ else:  # Imported when they are used.
     service = LazyModule("mcp_runtime.server.service")
     http_server = LazyModule("mcp_runtime.transports.http_server.app")
 
+ServerChoice: TypeAlias = "ServerCore | Candidate[ServerCore] | Servable"
+HTTPTransport = Literal["http", "streamable-http", "sse"]
+_RUN_STDIO: Final = 'run("stdio") of the server'
+
 
 class Hosting(Protocol):
     """The seam of servers over HTTP: what listens, and passes requests to an ASGI application."""
@@ -86,12 +90,6 @@ class Servable:
     def as_server(self) -> ServerCore:
         """Return the server of this object."""
         raise NotImplementedError
-
-
-ServerChoice: TypeAlias = "ServerCore | Candidate[ServerCore] | Servable"
-
-HTTPTransport = Literal["http", "streamable-http", "sse"]
-_RUN_STDIO: Final = 'run("stdio") of the server'
 
 
 class BaseServer(ServerCore):

@@ -73,6 +73,13 @@ from .input_required import InputAnswers, prepare_handlers
 from .negotiation import discovery_options, send_initialized, set_transport_revision, supported_versions
 from .subscriptions import ClientRoots, ResultCache, SubscriptionManager
 
+DISTRIBUTION: Final = "mcp-generated"
+# A server may take long to start, however short the timeout of the requests is.
+_OPEN: Final = RequestOptions(timeout=60.0)
+_log: Final = logging.getLogger("mcp_runtime.client.observer")
+_calls: Final = logging.getLogger("mcp_runtime.client.calls")
+WaitForTask: TypeAlias = "Callable[[BaseModel, RequestOptions | None], Awaitable[Any]]"
+
 # What the arguments of a client's constructor must be.
 
 
@@ -129,8 +136,6 @@ RULES: Final[Mapping[str, Rule]] = {
 
 # How a client identifies itself to servers, unless its program has a name: no other module has a name for it.
 
-DISTRIBUTION: Final = "mcp-generated"
-
 
 @cache
 def package_version() -> str:
@@ -158,21 +163,10 @@ def capabilities_property(revision: Revision) -> tuple[Any, str]:
     return (kinds or [annotation])[0], "client_capabilities"
 
 
-# A server may take long to start, however short the timeout of the requests is.
-_OPEN: Final = RequestOptions(timeout=60.0)
-
-
-_log: Final = logging.getLogger("mcp_runtime.client.observer")
-_calls: Final = logging.getLogger("mcp_runtime.client.calls")
-
-
 def _own_cache() -> ResultCache | None:
     """Return a cache that no other client has; None where the product is not there, so that nothing is cached."""
     product = products.find("result_cache")
     return None if product is None else cast("ResultCache", product.new_cache())
-
-
-WaitForTask: TypeAlias = "Callable[[BaseModel, RequestOptions | None], Awaitable[Any]]"
 
 
 class ClientParts:

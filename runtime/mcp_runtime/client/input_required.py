@@ -29,6 +29,10 @@ MAX_ROUNDS: Final = 10
 
 AnswerInputRequest = Callable[[Any], Awaitable[Any]]
 IsAnswerable = Callable[[Any], bool]
+DEFAULT_RATE_LIMITS: Final[Mapping[str, RateLimit]] = {
+    "on_create_message": SERVER_REQUESTS,
+    "on_elicit": SERVER_REQUESTS,
+}
 
 
 async def resolve_input_required(
@@ -126,11 +130,6 @@ class InputAnswers(Endpoint):
 
 
 # Rate limits of what a server requests of a client, and the order of its log messages.
-
-DEFAULT_RATE_LIMITS: Final[Mapping[str, RateLimit]] = {
-    "on_create_message": SERVER_REQUESTS,
-    "on_elicit": SERVER_REQUESTS,
-}
 
 
 def prepare_handlers(

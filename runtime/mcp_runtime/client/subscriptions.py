@@ -36,6 +36,17 @@ from ..session.interfaces import closed_error
 from ..session.requests import Params, RequestOptions, with_timeout_of
 from ..session.session import Session
 
+_log: Final = logging.getLogger(__name__)
+EventT = TypeVar("EventT", bound=BaseModel)
+EventT_co = TypeVar("EventT_co", bound=BaseModel, covariant=True)
+Choice: TypeAlias = tuple[Notification, type[EventT], bool | Sequence[str] | None]
+
+MAX_FAILURES: Final = 6  # Failed reconnections in a row, after which a subscription ends with the error.
+_MAX_QUEUED: Final = 10_000  # Changes that are not read yet.
+_NO_TIMEOUT: Final = RequestOptions(timeout=None)  # The request to listen lasts until the subscription is closed.
+_TRANSIENT_STATUSES: Final = (408, 425, 429, 500, 502, 503, 504)  # HTTP statuses after which a retry may succeed.
+_SUBSCRIPTION: Final = f"{META}subscriptionId"
+
 # The subscription manager of a client: passes change notifications to the open subscriptions and to the cache.
 
 
@@ -131,19 +142,6 @@ class SubscriptionManager:
             fields = {} if params is None else params.model_dump()
             for listener in list(self.listeners):
                 listener.notify(row, fields)
-
-
-_log: Final = logging.getLogger(__name__)
-
-EventT = TypeVar("EventT", bound=BaseModel)
-EventT_co = TypeVar("EventT_co", bound=BaseModel, covariant=True)
-Choice: TypeAlias = tuple[Notification, type[EventT], bool | Sequence[str] | None]
-
-MAX_FAILURES: Final = 6  # Failed reconnections in a row, after which a subscription ends with the error.
-_MAX_QUEUED: Final = 10_000  # Changes that are not read yet.
-_NO_TIMEOUT: Final = RequestOptions(timeout=None)  # The request to listen lasts until the subscription is closed.
-_TRANSIENT_STATUSES: Final = (408, 425, 429, 500, 502, 503, 504)  # HTTP statuses after which a retry may succeed.
-_SUBSCRIPTION: Final = f"{META}subscriptionId"
 
 
 class HasSubscriptions(Protocol):

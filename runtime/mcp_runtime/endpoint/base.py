@@ -23,6 +23,10 @@ from .context import Context
 from .requests import Requester
 
 _META: Final = "_meta"
+OwnHandlers: TypeAlias = "Mapping[tuple[str, type[Sent]], Callable[..., Awaitable[Any]]]"
+T = TypeVar("T")
+HandlerResult: TypeAlias = T | Awaitable[T]
+Handler = Callable[..., Any]
 
 # The check of the protocol versions that a user lists.
 
@@ -47,8 +51,6 @@ def check_revisions(function: str, revisions: Any, own: Revision) -> None:
 
 
 # Messages that the protocol does not have.
-
-OwnHandlers: TypeAlias = "Mapping[tuple[str, type[Sent]], Callable[..., Awaitable[Any]]]"
 
 
 @cache
@@ -88,11 +90,6 @@ class Extension(Protocol):
     def methods(self) -> ExtensionMethods:
         """The messages of the extension."""
         ...
-
-
-T = TypeVar("T")
-HandlerResult: TypeAlias = T | Awaitable[T]
-Handler = Callable[..., Any]
 
 
 class Endpoint(NamesOfAttributes, Requester):

@@ -21,6 +21,30 @@ Send = Callable[[MutableMapping[str, Any]], Awaitable[None]]
 ASGIApp = Callable[[Scope, Receive, Send], Awaitable[None]]
 _JSON: Final = (b"content-type", JSON.encode())
 
+# What returns the whole body of a request, what writes a whole response, or a part of one with its head, what tells
+# when the client disconnects, and what lets a response go on without the application, by the class of a server's object
+# for one request: `receive` and `send` of ASGI are its methods. Servers without an entry get the messages of ASGI.
+WHOLE_BODIES: Final[dict[type, Callable[[Any], bytes | None]]] = {}
+WHOLE_RESPONSES: Final[dict[type, Callable[[Any, int, bytes], bool]]] = {}
+RESPONSE_PARTS: Final[dict[type, Callable[[Any, Raw | None, bytes, bool], bool]]] = {}
+DISCONNECTIONS: Final[dict[type, Callable[[Any], asyncio.Future[None] | None]]] = {}
+HELD_RESPONSES: Final[dict[type, Callable[[Any, ResponseClient], HeldResponse | None]]] = {}
+_REST_SECONDS: Final = 1.0  # Seconds for which the rest of a refused body is received, and its bytes.
+_REST_BYTES: Final = 64 * 1024 * 1024
+_PART_BYTES: Final = 64 * 1024  # Bytes of a part of a response that are worth a copy.
+_MAX_BUFFERED: Final = 256 * 1024 * 1024  # Bytes.
+_TICKS: Final = 10  # The number of timer ticks in the time limit of one request.
+_TOO_MANY: Final = HTTPError(
+    503, "too many large requests are incomplete: send it again later", close=True, retry_after=1, limit="max_buffered"
+)
+
+_EXPOSED: Final = ", ".join(("Mcp-Session-Id", "MCP-Protocol-Version", "WWW-Authenticate", "DPoP-Nonce", "Retry-After"))
+_REQUEST_HEADERS: Final = (
+    f"content-type, accept, authorization, {SESSION_ID}, {PROTOCOL_VERSION}, mcp-method, mcp-name, last-event-id"
+)
+_MAX_AGE: Final = b"600"  # Seconds for which a browser may cache the response to a preflight request.
+_ALLOW_ORIGIN: Final = b"access-control-allow-origin"
+
 
 class ResponseClient(Protocol):
     """What sends a held response."""
@@ -40,20 +64,6 @@ class HeldResponse(Protocol):
 
     def abort(self) -> None:
         """Close the connection: the response cannot be completed."""
-
-
-# What returns the whole body of a request, what writes a whole response, or a part of one with its head, what tells
-# when the client disconnects, and what lets a response go on without the application, by the class of a server's object
-# for one request: `receive` and `send` of ASGI are its methods. Servers without an entry get the messages of ASGI.
-WHOLE_BODIES: Final[dict[type, Callable[[Any], bytes | None]]] = {}
-WHOLE_RESPONSES: Final[dict[type, Callable[[Any, int, bytes], bool]]] = {}
-RESPONSE_PARTS: Final[dict[type, Callable[[Any, Raw | None, bytes, bool], bool]]] = {}
-DISCONNECTIONS: Final[dict[type, Callable[[Any], asyncio.Future[None] | None]]] = {}
-HELD_RESPONSES: Final[dict[type, Callable[[Any, ResponseClient], HeldResponse | None]]] = {}
-
-_REST_SECONDS: Final = 1.0  # Seconds for which the rest of a refused body is received, and its bytes.
-_REST_BYTES: Final = 64 * 1024 * 1024
-_PART_BYTES: Final = 64 * 1024  # Bytes of a part of a response that are worth a copy.
 
 
 class ClientDisconnectError(Exception):
@@ -235,14 +245,6 @@ def path_of(scope: Mapping[str, Any]) -> str:
 
 # Request bodies: read with a size limit and a deadline. One timer serves all requests that are being read.
 
-_MAX_BUFFERED: Final = 256 * 1024 * 1024  # Bytes.
-_TICKS: Final = 10  # The number of timer ticks in the time limit of one request.
-
-
-_TOO_MANY: Final = HTTPError(
-    503, "too many large requests are incomplete: send it again later", close=True, retry_after=1, limit="max_buffered"
-)
-
 
 class BodyReader:
     """A reader of request bodies with a size limit and a time limit."""
@@ -366,13 +368,6 @@ class BodyReader:
 # CORS: which headers let a web page of another origin read the responses of a server.
 #
 # https://fetch.spec.whatwg.org/#http-cors-protocol
-
-_EXPOSED: Final = ", ".join(("Mcp-Session-Id", "MCP-Protocol-Version", "WWW-Authenticate", "DPoP-Nonce", "Retry-After"))
-_REQUEST_HEADERS: Final = (
-    f"content-type, accept, authorization, {SESSION_ID}, {PROTOCOL_VERSION}, mcp-method, mcp-name, last-event-id"
-)
-_MAX_AGE: Final = b"600"  # Seconds for which a browser may cache the response to a preflight request.
-_ALLOW_ORIGIN: Final = b"access-control-allow-origin"
 
 
 class CORSPolicy:

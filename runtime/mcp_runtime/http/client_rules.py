@@ -57,6 +57,9 @@ _FIRST_DELAY: Final = 0.5  # Seconds, as the next three.
 _MAX_DELAY: Final = 30.0
 _MIN_DELAY: Final = 0.1  # Seconds: a server that closes each stream and has `retry: 0` must not keep a client busy.
 _MAX_RETRY: Final = 300.0  # The limit of the server's `retry`, so that a server cannot make a client wait forever.
+# RFC 3986; letters outside of ASCII, which IRIs have, are tolerated.
+_URI: Final = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*:[^\s\x00-\x1f\x7f<>\"{}|\\^`]*")
+_TO_ENCODE: Final = re.compile(r"[^\S\x00-\x1f]|[<>\"|\\^`]")
 
 
 @dataclass(frozen=True, slots=True)
@@ -208,10 +211,6 @@ def _backoff(failures: int) -> float:
 
 
 # URL rules: origins, redirects, redaction, and resource URIs that clients may fetch themselves.
-
-# RFC 3986; letters outside of ASCII, which IRIs have, are tolerated.
-_URI: Final = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*:[^\s\x00-\x1f\x7f<>\"{}|\\^`]*")
-_TO_ENCODE: Final = re.compile(r"[^\S\x00-\x1f]|[<>\"|\\^`]")
 
 
 def is_uri(text: str) -> bool:

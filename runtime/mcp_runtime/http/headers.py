@@ -49,6 +49,17 @@ _ENCODED: Final = re.compile(r"=\?base64\?(.*)\?=", re.DOTALL)
 _SAFE: Final = re.compile(r"[\x21-\x7e](?:[\x20-\x7e\t]*[\x21-\x7e])?")
 
 Headers = Mapping[str, str]
+ArgumentPaths = Mapping[str, tuple[str, ...]]
+
+# The properties of a tool that declare its headers; a revision may have other names for them.
+TOOL_NAME: Final = "Tool.name"
+INPUT_SCHEMA: Final = "Tool.inputSchema"
+ARGUMENTS: Final = "CallToolRequestParams.arguments"
+TOOLS: Final = "ListToolsResult.tools"
+_TOKEN: Final = frozenset("!#$%&'*+-.^_`|~0123456789abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ")
+_VALUES: Final = frozenset({"default", "examples", "const", "enum", "x-mcp-header"})
+_MAPS: Final = frozenset({"$defs", "definitions", "patternProperties", "dependentSchemas"})
+_MAX_SAFE_INTEGER: Final = 2**53 - 1
 
 
 @dataclass(frozen=True, slots=True)
@@ -150,8 +161,6 @@ def decode_value(header: str) -> str | None:
 #
 # https://modelcontextprotocol.io/specification/draft/basic/transports
 
-ArgumentPaths = Mapping[str, tuple[str, ...]]
-
 
 @dataclass(frozen=True, slots=True)
 class ToolHeaders:
@@ -161,13 +170,6 @@ class ToolHeaders:
     tools: list[Any]
     paths: Mapping[str, ArgumentPaths]
     rejected: Mapping[str, str]
-
-
-# The properties of a tool that declare its headers; a revision may have other names for them.
-TOOL_NAME: Final = "Tool.name"
-INPUT_SCHEMA: Final = "Tool.inputSchema"
-ARGUMENTS: Final = "CallToolRequestParams.arguments"
-TOOLS: Final = "ListToolsResult.tools"
 
 
 def read_tool_headers(value: Any, revision: Revision) -> ToolHeaders:
@@ -225,12 +227,6 @@ def _collect(schema: Any, path: tuple[str, ...], reachable: bool, paths: dict[st
         elif key not in _VALUES:
             for subschema in inner.values() if is_object(inner) and key in _MAPS else (inner,):
                 _collect(subschema, path, False, paths)
-
-
-_TOKEN: Final = frozenset("!#$%&'*+-.^_`|~0123456789abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ")
-_VALUES: Final = frozenset({"default", "examples", "const", "enum", "x-mcp-header"})
-_MAPS: Final = frozenset({"$defs", "definitions", "patternProperties", "dependentSchemas"})
-_MAX_SAFE_INTEGER: Final = 2**53 - 1
 
 
 def header_text(value: Any) -> str | None:

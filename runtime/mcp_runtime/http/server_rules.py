@@ -44,6 +44,7 @@ from .origins import OriginPolicy
 
 _VERSION: Final = f"{META}protocolVersion"
 _METHODS: Final = ("GET", "POST", "DELETE")
+LENGTH: Final = b"content-length"
 
 
 class RequestKind(Enum):
@@ -262,8 +263,6 @@ def resume_position(headers: Headers) -> tuple[str, int] | HTTPError | None:
 
 
 # Request heads: parse the method and the headers of an HTTP request.
-
-LENGTH: Final = b"content-length"
 
 
 def parse_request_head(method: str, raw: Raw, policy: OriginPolicy, revisions: ServedRevisions) -> RequestHead:

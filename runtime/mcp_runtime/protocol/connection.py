@@ -68,6 +68,14 @@ from .revision import (
 if TYPE_CHECKING:
     from pydantic import BaseModel
 
+Side = Literal["client", "server"]
+SentT = TypeVar("SentT", bound=Sent)
+_REQUEST: Final[type[Request[Any]]] = Request
+ReportLeftOut: TypeAlias = "Callable[[Revision, Sent | InputRequest[Any], Sequence[LeftOut]], None]"
+_NO_IDS: Final[dict[Id, None]] = {}  # One object, which is not changed: very many connections have no requests.
+_NO_REQUESTS: Final[dict[Id, tuple[Request[Any], Any]]] = {}
+_SENDS: Final[Mapping[Side, Direction]] = {"client": "client_to_server", "server": "server_to_client"}
+
 
 # The events that a connection returns for the bytes it receives.
 
@@ -128,14 +136,6 @@ class Redirected:
 
 
 Event = RequestReceived | NotificationReceived | ResponseReceived | MessageRejected | Batch | Redirected
-
-Side = Literal["client", "server"]
-SentT = TypeVar("SentT", bound=Sent)
-_REQUEST: Final[type[Request[Any]]] = Request
-ReportLeftOut: TypeAlias = "Callable[[Revision, Sent | InputRequest[Any], Sequence[LeftOut]], None]"
-_NO_IDS: Final[dict[Id, None]] = {}  # One object, which is not changed: very many connections have no requests.
-_NO_REQUESTS: Final[dict[Id, tuple[Request[Any], Any]]] = {}
-_SENDS: Final[Mapping[Side, Direction]] = {"client": "client_to_server", "server": "server_to_client"}
 
 
 class Connection:

@@ -20,6 +20,16 @@ _BLOCK: Final = 512 * 1024  # Bytes that are counted at once.
 LONG: Final = 32 * 1024  # Bytes of a text whose strings are worth looking for.
 _PER_MARK: Final = 4096  # Bytes for each quotation mark, if strings are few.
 _BACKSLASH: Final = b"\\"[0]
+_NO_FLOATS: Final = frozenset({str, int, bool, type(None)})
+
+# With these, text that may have a number beyond those of a float is found in a microsecond: one that has an exponent,
+# or more digits than the largest float.
+DIGITS_AS_ZERO: Final = bytes.maketrans(b"E123456789", b"e000000000")
+MANY_DIGITS: Final = b"0" * 309
+_STEP: Final = 17  # Bytes: of a long text, only some are looked at where many digits in a row are looked for.
+_SOME_DIGITS: Final = b"0" * (len(MANY_DIGITS) // _STEP)
+_PER_LETTER: Final = 4096  # Bytes for each letter, if letters are few.
+NOT_FINITE: Final = "JSON has no number NaN or infinity"
 
 
 def is_longer(value: Any, limit: int) -> bool:
@@ -101,18 +111,6 @@ def _count(text: bytes) -> int:
 
 
 # NaN and infinity, which JSON does not have: refuse them, also where pydantic writes null instead.
-
-_NO_FLOATS: Final = frozenset({str, int, bool, type(None)})
-
-# With these, text that may have a number beyond those of a float is found in a microsecond: one that has an exponent,
-# or more digits than the largest float.
-DIGITS_AS_ZERO: Final = bytes.maketrans(b"E123456789", b"e000000000")
-MANY_DIGITS: Final = b"0" * 309
-_STEP: Final = 17  # Bytes: of a long text, only some are looked at where many digits in a row are looked for.
-_SOME_DIGITS: Final = b"0" * (len(MANY_DIGITS) // _STEP)
-_PER_LETTER: Final = 4096  # Bytes for each letter, if letters are few.
-
-NOT_FINITE: Final = "JSON has no number NaN or infinity"
 
 
 def require_finite(text: bytes, value: Any) -> None:

@@ -18,6 +18,12 @@ _MAX_SHARED_BYTES: Final = 1024
 _SHARED: Final[dict[bytes, dict[str, Any]]] = {}
 _MAX_CLIENT_BYTES: Final = 16 * 1024  # Bytes of `initialize`, as a session stores most of it.
 
+Capabilities = dict[str, Any]
+# The rest of a capability path after this text is an extension identifier, optionally with a setting after `#`.
+_EXTENSIONS: Final = ".extensions."
+# The schema constant with the error code of a request that needs an undeclared client capability.
+MISSING_CAPABILITY_ERROR: Final = "MISSING_REQUIRED_CLIENT_CAPABILITY"
+
 
 class Phase(Enum):
     """The progress of the initialization handshake; a stateless connection is open from the start."""
@@ -105,12 +111,6 @@ def without_icons(info: dict[str, Any]) -> dict[str, Any]:
 #
 # See https://modelcontextprotocol.io/specification/draft/basic/versioning and the `capabilities` of each feature's
 # page.
-
-Capabilities = dict[str, Any]
-# The rest of a capability path after this text is an extension identifier, optionally with a setting after `#`.
-_EXTENSIONS: Final = ".extensions."
-# The schema constant with the error code of a request that needs an undeclared client capability.
-MISSING_CAPABILITY_ERROR: Final = "MISSING_REQUIRED_CLIENT_CAPABILITY"
 
 
 @cache

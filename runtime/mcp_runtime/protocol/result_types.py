@@ -20,6 +20,9 @@ _MAX_LISTED_ERRORS: Final = 100
 _TOO_LOW: Final = "greater_than_equal"
 _UNKNOWN_TAG: Final = "union_tag_invalid"
 _WRONG_RESULT_TYPE: Final = "Input should be '{expected}', or another result type of this method"
+MAX_PAGES: Final = 1000
+MAX_ITEMS: Final = 100_000
+_MAX_SHOWN: Final = 100  # Characters of a cursor in an error.
 
 
 class InterimResult(NamedTuple):
@@ -94,10 +97,6 @@ def _read_again(
 
 
 # The pages of a list that are read one after another: each cursor once, and not without end.
-
-MAX_PAGES: Final = 1000
-MAX_ITEMS: Final = 100_000
-_MAX_SHOWN: Final = 100  # Characters of a cursor in an error.
 
 
 class FollowedPages:

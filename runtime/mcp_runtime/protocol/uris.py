@@ -32,6 +32,16 @@ _DRIVE: Final = re.compile(r"[A-Za-z]:")
 _HARMLESS: Final = re.compile(r"[^%/\\.:\0]+")
 _ROOT: Final = re.compile(r"(?:[A-Za-z]:)?[/\\]")
 
+_SCHEME: Final = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*")
+_PARTS: Final = re.compile(
+    r"(?P<scheme>[A-Za-z][A-Za-z0-9+.-]*):(?://(?P<authority>[^/?#]*))?(?P<path>[^?#]*)(?P<query>\?[^#]*)?(?P<rest>#.*)?",
+    re.DOTALL,
+)
+_TO_SPELL: Final = re.compile(r"%([0-9A-Fa-f]{2})|[^!#$&-;=?-\[\]_a-z~]")
+_UNRESERVED: Final = frozenset("ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-._~")
+_PORTS: Final = {"http": "80", "https": "443", "ws": "80", "wss": "443", "ftp": "21"}
+_KEPT: Final = 1024  # Characters up to which the form of a URI is kept for the next comparison.
+
 
 def has_traversal(path: str) -> bool:
     """Return True if the path, or one of its decodings, has a `.` or `..` segment or a NUL character."""
@@ -68,17 +78,6 @@ def _decodings(text: str) -> Iterator[str]:
     for _ in range(_MAX_DECODINGS):
         text = unquote(text)
         yield text
-
-
-_SCHEME: Final = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*")
-_PARTS: Final = re.compile(
-    r"(?P<scheme>[A-Za-z][A-Za-z0-9+.-]*):(?://(?P<authority>[^/?#]*))?(?P<path>[^?#]*)(?P<query>\?[^#]*)?(?P<rest>#.*)?",
-    re.DOTALL,
-)
-_TO_SPELL: Final = re.compile(r"%([0-9A-Fa-f]{2})|[^!#$&-;=?-\[\]_a-z~]")
-_UNRESERVED: Final = frozenset("ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-._~")
-_PORTS: Final = {"http": "80", "https": "443", "ws": "80", "wss": "443", "ftp": "21"}
-_KEPT: Final = 1024  # Characters up to which the form of a URI is kept for the next comparison.
 
 
 def spelled(text: str) -> str:

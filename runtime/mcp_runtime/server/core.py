@@ -29,6 +29,20 @@ if TYPE_CHECKING:
     from ..stores import Store
     from .state_tokens import StateKeys
 
+Announce: TypeAlias = "Callable[[Notification, Params, RequestOptions | None], Awaitable[None]]"
+OwnChange: TypeAlias = "Callable[[Notification, Mapping[str, Any]], tuple[Notification, Mapping[str, Any]] | None]"
+
+# What the arguments of the constructor must be.
+RULES: Final[Mapping[str, Rule]] = {
+    "name": TEXT,
+    "version": TEXT,
+    "instructions": TEXT.or_none(),
+    "capabilities": Rule(MAPPING.accepts, 'a dict, such as {"logging": {}}').or_none(),
+    "rate_limits": Rule(MAPPING.accepts, 'a dict such as {"call_tool": RateLimit(10, burst=50)}').or_none(),
+    "tenant": Rule(lambda value: hasattr(value, "around_dispatch"), "Tenants(by=…, limits=Limits(…))").or_none(),
+    "cache_hints": Rule(MAPPING.accepts, 'a dict such as {"list_tools": CacheHint(60, "public")}').or_none(),
+}
+
 
 # The `Implementation` that a server sends to clients, with the properties that a protocol version has.
 #
@@ -71,21 +85,6 @@ def _icon(icon: Any) -> Any:
     if is_object(icon):
         return dict(icon)
     return icon.model_dump(mode="json", by_alias=True, exclude_none=True) if is_model(icon) else icon
-
-
-Announce: TypeAlias = "Callable[[Notification, Params, RequestOptions | None], Awaitable[None]]"
-OwnChange: TypeAlias = "Callable[[Notification, Mapping[str, Any]], tuple[Notification, Mapping[str, Any]] | None]"
-
-# What the arguments of the constructor must be.
-RULES: Final[Mapping[str, Rule]] = {
-    "name": TEXT,
-    "version": TEXT,
-    "instructions": TEXT.or_none(),
-    "capabilities": Rule(MAPPING.accepts, 'a dict, such as {"logging": {}}').or_none(),
-    "rate_limits": Rule(MAPPING.accepts, 'a dict such as {"call_tool": RateLimit(10, burst=50)}').or_none(),
-    "tenant": Rule(lambda value: hasattr(value, "around_dispatch"), "Tenants(by=…, limits=Limits(…))").or_none(),
-    "cache_hints": Rule(MAPPING.accepts, 'a dict such as {"list_tools": CacheHint(60, "public")}').or_none(),
-}
 
 
 class TaskSupport(Protocol):

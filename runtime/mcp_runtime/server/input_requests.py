@@ -34,6 +34,9 @@ from .state_tokens import InvalidTokenError, StateKeys, process_keys
 if TYPE_CHECKING:
     from pydantic import BaseModel
 
+_LOOP_ITERATIONS: Final = 5  # Iterations of the event loop in which other tasks of a handler can add input requests.
+_RETRY_PARAMS: Final = ("_meta", "inputResponses", "requestState")
+
 
 def check_input_required(revision: Revision, capabilities: Capabilities, result: object) -> None:
     """Check the input requests of a result against the capabilities that the client has declared.
@@ -110,10 +113,6 @@ def _missing_capabilities(row: InputRequest[Any], params: object, capabilities: 
         for requirement in row.requirements
         if requirement.applies_to(params) and not satisfies(capabilities, requirement)
     )
-
-
-_LOOP_ITERATIONS: Final = 5  # Iterations of the event loop in which other tasks of a handler can add input requests.
-_RETRY_PARAMS: Final = ("_meta", "inputResponses", "requestState")
 
 
 class StateOwner(Protocol):

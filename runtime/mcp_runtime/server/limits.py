@@ -26,6 +26,8 @@ if TYPE_CHECKING:
 # Which client a request is from, for limits of one client.
 
 _MAX_CLIENTS: Final = 10_000  # Users and addresses whose use is stored; those that were silent longest are dropped.
+_log: Final = logging.getLogger(__name__)
+DEFAULT_RATES: Final[Mapping[str, RateLimit]] = {"complete": COMPLETIONS}
 
 
 def client_of(ctx: Any) -> Any:
@@ -80,8 +82,6 @@ class ClientBuckets:
 
 # A rate limit that holds for each client: for its user, else for its address.
 
-_log: Final = logging.getLogger(__name__)
-
 
 class ClientRate:
     """The rate of each client, of all workers if they share a store."""
@@ -115,9 +115,6 @@ class ClientRate:
 
         client = sha256(client_name(ctx).encode()).hexdigest()[:32]
         return f"{ctx.connection_state.origin.name}:rate:{self._name}:{client}"
-
-
-DEFAULT_RATES: Final[Mapping[str, RateLimit]] = {"complete": COMPLETIONS}
 
 
 def check_handlers(function: str, revision: Revision, *settings: Mapping[str, object] | None) -> None:

@@ -27,6 +27,9 @@ _log: Final = logging.getLogger(__name__)
 _MAX_PAGES: Final = 100  # Pages of one list whose order is remembered.
 _ITEM_KEYS: Final = ("uri", "uri_template", "name")
 _Names = tuple[str, ...]
+T = TypeVar("T")
+_CURSOR_PREFIX: Final = b"from "
+_MAX_TTL = 2**53 // 1000  # Seconds; more milliseconds are not an exact integer in every language.
 
 
 def warn_on_reordering(handlers: dict[str, Handler], rows: Iterable[Sent]) -> None:
@@ -88,10 +91,6 @@ def _keys_of(item_type: type[Any]) -> Sequence[str]:
     return [key for key in _ITEM_KEYS if key in fields]
 
 
-T = TypeVar("T")
-_CURSOR_PREFIX: Final = b"from "
-
-
 def paginate(items: Sequence[T], cursor: str | None, size: int = 50) -> tuple[list[T], str | None]:
     """Return one page of a list, and the cursor of the next page, None after the last page.
 
@@ -126,8 +125,6 @@ def _offset(cursor: str) -> int:
 # Cache hints: how long clients may cache the results of a server's handlers.
 #
 # MCP specification, https://modelcontextprotocol.io/specification/draft/server/utilities/caching
-
-_MAX_TTL = 2**53 // 1000  # Seconds; more milliseconds are not an exact integer in every language.
 
 
 @checked_fields(rules={"ttl": instance((int, float), "a number of seconds")})

@@ -45,6 +45,7 @@ if TYPE_CHECKING:
 # The dispatcher of a server: calls a handler for each message of one client, and handles the lifecycle itself.
 
 NO_CACHE: Final = {"resultType": "complete", "ttlMs": 0, "cacheScope": "private"}
+_CALLS: Final = logging.getLogger("mcp_runtime.server.calls")
 
 
 class ServerDispatcher(ConnectionState):
@@ -407,9 +408,6 @@ async def accept_filter(server: ServerCore, ctx: ServerContext, request: Request
             if isinstance(policy, SubscriptionPolicy):
                 accepted[name] = await policy.filter_subscriptions(ctx, row, accepted[name])
     return accepted
-
-
-_CALLS: Final = logging.getLogger("mcp_runtime.server.calls")
 
 
 class ServerService:

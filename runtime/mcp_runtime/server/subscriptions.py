@@ -25,6 +25,7 @@ _log: Final = logging.getLogger(__name__)
 MAX_SUBSCRIBED_RESOURCES: Final = 10_000  # Resources that one session or stream may subscribe to.
 _MAX_SUBSCRIBED_BYTES: Final = 1024 * 1024  # Characters of their URIs.
 _RETRY_SECONDS: Final = 10  # After which a client that has too many streams may try again.
+Relay = Callable[[Notification, Mapping[str, Any]], Awaitable[None]]
 
 
 class Subscriber(Protocol):
@@ -55,9 +56,6 @@ class SubscriptionPolicy(Protocol):
             ids: The ids that the client requests, such as the ids of tasks.
         """
         ...
-
-
-Relay = Callable[[Notification, Mapping[str, Any]], Awaitable[None]]
 
 
 class SubscriptionBus:

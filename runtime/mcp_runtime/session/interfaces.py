@@ -29,6 +29,10 @@ INSUFFICIENT_SCOPE: Final = "insufficient_scope"
 _OF_ONE_TOKEN: Final = frozenset({"exp", "iat", "nbf", "jti"})
 RawHeaders = Sequence[tuple[bytes, bytes]]
 ChallengeBuilder = Callable[[Iterable[str]], RawHeaders]
+# Takes the encoded response to a message or a batch, None if there is none, and its error code, 0 for a result.
+Reply = Callable[[bytes | None, int], None]
+Send = Callable[[bytes], None]
+CURRENT_REQUEST: Final[ContextVar[LoggedRequest | None]] = ContextVar("mcp_current_request", default=None)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -135,10 +139,6 @@ class RequestAuth:
 
 # The authentication of requests to an endpoint without protection: `require_scopes` always raises.
 UNAUTHENTICATED: Final = RequestAuth(None)
-
-# Takes the encoded response to a message or a batch, None if there is none, and its error code, 0 for a result.
-Reply = Callable[[bytes | None, int], None]
-Send = Callable[[bytes], None]
 
 
 class Transport(Protocol):
@@ -393,9 +393,6 @@ class LoggedRequest:
         self.context = context
         self.dropped = 0
         self.unfinished: asyncio.Task[None] | None = None
-
-
-CURRENT_REQUEST: Final[ContextVar[LoggedRequest | None]] = ContextVar("mcp_current_request", default=None)
 
 
 class ForwardingSwitch:

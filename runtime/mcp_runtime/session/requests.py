@@ -22,6 +22,7 @@ if TYPE_CHECKING:
 # The options of one request: timeout, progress callback, metadata.
 
 Params: TypeAlias = "BaseModel | Mapping[str, object]"
+_log: Final = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,8 +102,6 @@ class RequestKeywords(TypedDict, total=False):
 
 
 DEFAULT_OPTIONS: Final = RequestOptions()
-
-_log: Final = logging.getLogger(__name__)
 
 
 class PendingRequest:

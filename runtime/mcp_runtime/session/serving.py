@@ -17,6 +17,8 @@ from .session import Session
 # Choose the service that a connection is for, by the protocol version that its first message names.
 
 T = TypeVar("T")
+# Returns True if a request, the name of whose handler and params it gets, runs code of users in a worker thread only.
+RunsInThread = Callable[[str, Any], bool]
 
 
 class LazyCandidate(Generic[T]):
@@ -98,10 +100,6 @@ def reject_message(candidates: Sequence[Candidate[Service]], transport: Transpor
         transport.send(connection.send_result(event, event.row.result()))
     elif isinstance(event, MessageRejected) and event.reply is not None:
         transport.send(event.reply)
-
-
-# Returns True if a request, the name of whose handler and params it gets, runs code of users in a worker thread only.
-RunsInThread = Callable[[str, Any], bool]
 
 
 @runtime_checkable

@@ -63,6 +63,11 @@ from .requests import PendingRequests, RequestOptions
 if TYPE_CHECKING:
     from pydantic import BaseModel
 
+ENDS_PROCESS: Final = (SystemExit, KeyboardInterrupt)
+Handle = Callable[[Channel, RequestReceived | NotificationReceived], Awaitable[Any]]
+_log: Final = logging.getLogger(__name__)
+_DRAIN_SECONDS: Final = 1.0  # Seconds for handlers to finish after the peer has closed the connection.
+
 
 # The response to a JSON-RPC batch: one message with the responses to all of its requests.
 
@@ -95,10 +100,6 @@ def _expects_response(event: Event) -> bool:
 
 
 # Run the handlers of requests and notifications, in sessions and for stateless requests.
-
-ENDS_PROCESS: Final = (SystemExit, KeyboardInterrupt)
-
-Handle = Callable[[Channel, RequestReceived | NotificationReceived], Awaitable[Any]]
 
 
 async def run_notification_handler(notification: NotificationReceived, handle: Handle, channel: Channel) -> None:
@@ -168,11 +169,6 @@ def is_ended_by_others(error: BaseException, request: RequestReceived, is_ended:
     if is_ended and isinstance(error, (asyncio.CancelledError, GeneratorExit)):
         return True  # Without a task of its own, what it waited for was cancelled.
     return is_cancelled(error) and not request.open
-
-
-_log: Final = logging.getLogger(__name__)
-
-_DRAIN_SECONDS: Final = 1.0  # Seconds for handlers to finish after the peer has closed the connection.
 
 
 class Session:

@@ -17,6 +17,9 @@ FunctionT = TypeVar("FunctionT", bound=Callable[..., Any])
 T = TypeVar("T")
 
 _VARIADIC: Final = (inspect.Parameter.VAR_POSITIONAL, inspect.Parameter.VAR_KEYWORD)
+ClassT = TypeVar("ClassT")
+_CAPITAL: Final = re.compile(r"(?<=[a-z0-9])[A-Z]")
+_VARIADIC_KEYWORDS: Final = 0x08  # `inspect.CO_VARKEYWORDS`
 
 
 class NoKeywords(TypedDict):
@@ -189,11 +192,6 @@ def _remedy(function: str, keyword: str, names: list[str]) -> str:
 
 
 # Name the arguments that a call of a generated method lacks, and the keyword that was misspelt.
-
-ClassT = TypeVar("ClassT")
-
-_CAPITAL: Final = re.compile(r"(?<=[a-z0-9])[A-Z]")
-_VARIADIC_KEYWORDS: Final = 0x08  # `inspect.CO_VARKEYWORDS`
 
 
 class RequiredArgument:

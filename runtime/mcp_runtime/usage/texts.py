@@ -10,6 +10,11 @@ from typing import Any, Final, cast
 
 MAX_CHARACTERS: Final = 200  # Of a name.
 _MAX_ERROR: Final = 1000  # Of an error, which may repeat what a peer has sent.
+_COLOUR: Final = re.compile(r"(\x1b\[[0-9;]*m)")
+_PLAIN: Final = (int, bool, type(None))
+_MAX_DEPTH: Final = 100
+_MAX_VALUES: Final = 100_000
+_SURROGATES: Final = (0xD800, 0xDFFF)
 
 
 def shortened(text: str, limit: int = MAX_CHARACTERS) -> str:
@@ -29,8 +34,6 @@ def quoted(text: str, limit: int = MAX_CHARACTERS) -> str:
 
 # Text of others that is written to a terminal, which obeys some characters: titles, links, the direction of text.
 
-_COLOUR: Final = re.compile(r"(\x1b\[[0-9;]*m)")
-
 
 def plain(text: str) -> str:
     """Return text in which each character that is not printable is escaped."""
@@ -49,11 +52,6 @@ def coloured(text: str) -> str:
 # What cannot be written as JSON: where it stands in a value, why, and what to write instead.
 #
 # This is looked for only when a value could not be written.
-
-_PLAIN: Final = (int, bool, type(None))
-_MAX_DEPTH: Final = 100
-_MAX_VALUES: Final = 100_000
-_SURROGATES: Final = (0xD800, 0xDFFF)
 
 
 def is_unicode(text: str) -> bool:

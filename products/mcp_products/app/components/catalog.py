@@ -33,6 +33,11 @@ _CANDIDATE: Final = 3
 _RELEASED: Final = 4
 
 VersionKey = tuple[Any, ...]
+NamedList = Literal["tools", "prompts"]
+ListKind = Literal["tools", "resources", "prompts"]
+_KIND_OF_LIST: Final[Mapping[NamedList, ComponentKind]] = {"tools": "tool", "prompts": "prompt"}
+_RESOURCE: Final[ComponentKind] = "resource"
+_TEMPLATE: Final[ComponentKind] = "template"
 
 
 class Versioned(Protocol):
@@ -108,14 +113,6 @@ def insert_version(versions: list[Any], item: Versioned) -> None:
 def is_requested(version: str | None, requested: str | None) -> bool:
     """Return True if a request that names `requested` is about `version`; what has no version is always meant."""
     return version is None or requested is None or version_key(version) == version_key(requested)
-
-
-NamedList = Literal["tools", "prompts"]
-ListKind = Literal["tools", "resources", "prompts"]
-
-_KIND_OF_LIST: Final[Mapping[NamedList, ComponentKind]] = {"tools": "tool", "prompts": "prompt"}
-_RESOURCE: Final[ComponentKind] = "resource"
-_TEMPLATE: Final[ComponentKind] = "template"
 
 
 class Component(Protocol):

@@ -16,6 +16,9 @@ _VARIADIC: Final = (inspect.Parameter.VAR_POSITIONAL, inspect.Parameter.VAR_KEYW
 
 # What the evaluation of a type hint may raise.
 HINT_ERRORS: Final = (NameError, TypeError, AttributeError, SyntaxError)
+_LAMBDA: Final = "<lambda>"
+_CONTEXT_NAMES: Final = ("ctx", "context")
+_BY_NAME: Final = (inspect.Parameter.POSITIONAL_OR_KEYWORD, inspect.Parameter.KEYWORD_ONLY)
 
 
 def signature_of(function: Callable[..., Any], *, hints: bool = True) -> inspect.Signature:
@@ -122,11 +125,6 @@ def _evaluated(signature: inspect.Signature, function: Any, hints: bool) -> insp
     parameters = [item.replace(annotation=hint(name, item.annotation)) for name, item in signature.parameters.items()]
     returns = hint("return", signature.return_annotation)
     return signature.replace(parameters=parameters, return_annotation=returns)
-
-
-_LAMBDA: Final = "<lambda>"
-_CONTEXT_NAMES: Final = ("ctx", "context")
-_BY_NAME: Final = (inspect.Parameter.POSITIONAL_OR_KEYWORD, inspect.Parameter.KEYWORD_ONLY)
 
 
 def check_function(function: object, kind: str, name: str | None = None, *, is_named: bool = False) -> None:

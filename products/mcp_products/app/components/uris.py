@@ -16,6 +16,18 @@ from .named_things import UnknownItemError
 
 _TO_URIS: Final = ("messages", "content", "resource", "uri")  # What has the URIs of a result, or of a part of one.
 _SCHEME: Final = re.compile(r"([A-Za-z][A-Za-z0-9+.-]*:(?://)?)(.*)", re.DOTALL)
+Value = str | list[str]
+
+_EXPRESSION: Final = re.compile(r"\{([^{}]*)\}")
+_OPERATOR: Final = re.compile(r"([+#./;?&]?)(.*)", re.DOTALL)
+_VARIABLE: Final = re.compile(r"([A-Za-z_][A-Za-z0-9_]*)(\*?)")
+_URI_TEMPLATES_SCHEME: Final = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*:")
+_SPELLED_HOST: Final = re.compile(r"[^:{]+://[^/?#{]*(?:$|[/?#]|\{[/?#])")  # Compared without its case.
+_PATH_PARAMETER: Final = re.compile(r";([^;/?#=]*)(=[^;/?#]*)?")
+_HELD: Final = re.compile(r"\x00(\d+)\x00")
+_ENDS: Final = {";": "/?#;", "?": "&#", "&": "&#"}  # What can stand after a value that has a name.
+_SEPARATORS: Final = {"": ",", "+": ",", "/": "/", ".": "."}
+_MAX_LENGTH: Final = 8192  # Characters of a URI.
 
 
 def is_https_url(uri: str) -> bool:
@@ -112,19 +124,6 @@ def with_prefixed_links(prefix: str, value: Any) -> Any:
 # that does. Values of the query, of `{;x}` and of the fragment are checked in the same way where they are paths of
 # files: where the scheme is `file`, and for parameters of the type `Path`. A template that is not told which those are
 # (`read_as`) checks all.
-
-Value = str | list[str]
-
-_EXPRESSION: Final = re.compile(r"\{([^{}]*)\}")
-_OPERATOR: Final = re.compile(r"([+#./;?&]?)(.*)", re.DOTALL)
-_VARIABLE: Final = re.compile(r"([A-Za-z_][A-Za-z0-9_]*)(\*?)")
-_URI_TEMPLATES_SCHEME: Final = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*:")
-_SPELLED_HOST: Final = re.compile(r"[^:{]+://[^/?#{]*(?:$|[/?#]|\{[/?#])")  # Compared without its case.
-_PATH_PARAMETER: Final = re.compile(r";([^;/?#=]*)(=[^;/?#]*)?")
-_HELD: Final = re.compile(r"\x00(\d+)\x00")
-_ENDS: Final = {";": "/?#;", "?": "&#", "&": "&#"}  # What can stand after a value that has a name.
-_SEPARATORS: Final = {"": ",", "+": ",", "/": "/", ".": "."}
-_MAX_LENGTH: Final = 8192  # Characters of a URI.
 
 
 @dataclass(frozen=True, slots=True)

@@ -34,6 +34,9 @@ else:  # Imported when they are used.
     request_views = LazyModule("mcp_products.app.context.request_views")
     state = LazyModule("mcp_products.app.context.state")
 
+_OWN: Final = "#request_state"  # The value of the function, among those that the encrypted state carries.
+_ENCRYPTED: Final = "#encrypted"  # What the result of this round has instead of it.
+
 
 # Names of other SDKs, which `mcp_products.compat.context` keeps: here they warn for one minor version.
 
@@ -130,9 +133,6 @@ class OwnContext(InputContext):
 # Rounds that a function makes itself: it returns an InputRequiredResult, whose `request_state` clients cannot read.
 #
 # https://modelcontextprotocol.io/specification/draft/basic/patterns/mrtr
-
-_OWN: Final = "#request_state"  # The value of the function, among those that the encrypted state carries.
-_ENCRYPTED: Final = "#encrypted"  # What the result of this round has instead of it.
 
 
 def with_encrypted_state(ctx: Any, result: Any) -> Any:

@@ -32,6 +32,9 @@ _KEYWORDS: Final[Mapping[str, tuple[str, ...]]] = {
     "boolean": (),
 }
 _FORMATS: Final = ("email", "uri", "date", "date-time")
+T = TypeVar("T")
+# People take their time: there is no time-out unless the caller sets one.
+NO_TIMEOUT: Final = RequestOptions(timeout=None)
 
 
 class Form:
@@ -222,12 +225,6 @@ def _choices(schema: Mapping[str, Any]) -> dict[str, Any] | None:
     if not is_list(names) or not all(isinstance(name, str) for name in names):
         return None
     return {"type": "string", "enum": names}
-
-
-T = TypeVar("T")
-
-# People take their time: there is no time-out unless the caller sets one.
-NO_TIMEOUT: Final = RequestOptions(timeout=None)
 
 
 @dataclass(frozen=True)

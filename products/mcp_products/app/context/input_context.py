@@ -30,6 +30,10 @@ else:  # Imported when they are used.
     elicitation = LazyModule("mcp_products.app.context.elicitation")
     sampling = LazyModule("mcp_products.app.context.sampling")
 
+T = TypeVar("T", default=Any)
+SampledT = TypeVar("SampledT", default=str)
+_MAX_TOKENS: Final = 512
+
 
 # The context of an app's functions: log messages and progress.
 
@@ -164,12 +168,6 @@ class LoggingContext(ServerContext):
     async def report_progress(self, progress: float, total: float | None = None, message: str | None = None) -> None:
         """Send a progress notification, if the client has requested progress; another name of `progress`."""
         await self.progress(progress, total, message)
-
-
-T = TypeVar("T", default=Any)
-SampledT = TypeVar("SampledT", default=str)
-
-_MAX_TOKENS: Final = 512
 
 
 class MissingCapabilityResponseError(ClientCapabilityError, JSONRPCError):

@@ -20,6 +20,20 @@ from .elicitation import NO_TIMEOUT, ClientRequester
 # Functions as the tools of a sampling request: their definitions, and the results of the calls of the model.
 
 _MAX_ROUNDS: Final = 25  # Messages of the model in a row that call tools.
+T = TypeVar("T")
+_ATTEMPTS: Final = 3
+_FENCE: Final = re.compile(r"\s*```[a-zA-Z]*\n(.*?)\n?```\s*", re.DOTALL)
+
+_WIRE_NAMES: Final[Mapping[str, str]] = {
+    "system_prompt": "systemPrompt",
+    "temperature": "temperature",
+    "model_preferences": "modelPreferences",
+    "include_context": "includeContext",
+    "stop_sequences": "stopSequences",
+    "metadata": "metadata",
+    "tools": "tools",
+    "tool_choice": "toolChoice",
+}
 
 
 class SamplingTools:
@@ -76,12 +90,6 @@ class SamplingTools:
         return {**fields, "isError": True} if result.get("isError") else fields
 
 
-T = TypeVar("T")
-
-_ATTEMPTS: Final = 3
-_FENCE: Final = re.compile(r"\s*```[a-zA-Z]*\n(.*?)\n?```\s*", re.DOTALL)
-
-
 @dataclass(frozen=True)
 class SampleResult(Generic[T]):
     """A message of the client's model.
@@ -135,18 +143,6 @@ class SampleSettings(TypedDict, total=False):
 
 class SampleKeywords(SampleSettings, RequestKeywords, total=False):
     """The keywords of `ctx.sample`: those of the sampling request, and the options of any request."""
-
-
-_WIRE_NAMES: Final[Mapping[str, str]] = {
-    "system_prompt": "systemPrompt",
-    "temperature": "temperature",
-    "model_preferences": "modelPreferences",
-    "include_context": "includeContext",
-    "stop_sequences": "stopSequences",
-    "metadata": "metadata",
-    "tools": "tools",
-    "tool_choice": "toolChoice",
-}
 
 
 async def sample(

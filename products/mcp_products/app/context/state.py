@@ -17,6 +17,7 @@ from mcp_runtime.stores import workers
 
 _DAY: Final = 86_400.0  # Seconds.
 _MAX_SESSIONS: Final = 10_000
+_log: Final = logging.getLogger("mcp_runtime.app.context.state")
 
 
 class StateStore(Protocol):
@@ -60,9 +61,6 @@ class InMemoryStateStore:
         values = self._sessions.get(session)
         if values is not None:
             values.pop(key, None)
-
-
-_log: Final = logging.getLogger("mcp_runtime.app.context.state")
 
 
 async def get_state(ctx: Any, key: str, default: Any) -> Any:

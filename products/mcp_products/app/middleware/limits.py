@@ -25,6 +25,8 @@ LimiterT = TypeVar("LimiterT")
 ClientId = Callable[[MiddlewareContext], str | Awaitable[str]]
 
 _MAX_CLIENTS: Final = 10_000  # Clients whose use is stored; the one that was silent for the longest time is dropped.
+_log: Final = logging.getLogger("mcp_runtime.app.middleware.limits")
+_FRAME: Final = 50  # Bytes of JSON around the text of a result.
 
 
 class RateLimitingMiddleware(Middleware):
@@ -151,10 +153,6 @@ def _refuse(context: MiddlewareContext, wait: float) -> None:
 
 
 # Middleware that limits the size of the results of tools.
-
-_log: Final = logging.getLogger("mcp_runtime.app.middleware.limits")
-
-_FRAME: Final = 50  # Bytes of JSON around the text of a result.
 
 
 class ResponseLimitingMiddleware(Middleware):

@@ -19,6 +19,16 @@ from .hooks import CallNext, Middleware, MiddlewareContext
 
 _log: Final = logging.getLogger("mcp_runtime.app.middleware.logging")
 
+_CODES: Final[Mapping[type[Exception], tuple[int, str]]] = {
+    ValueError: (INVALID_PARAMS, "invalid params"),
+    TypeError: (INVALID_PARAMS, "invalid params"),
+    LookupError: (INVALID_PARAMS, "not found"),
+    FileNotFoundError: (INVALID_PARAMS, "not found"),
+    PermissionError: (INTERNAL_ERROR, "permission denied"),
+    TimeoutError: (INTERNAL_ERROR, "timed out"),
+}
+_OTHER: Final = (INTERNAL_ERROR, "internal error")
+
 
 class LoggingMiddleware(Middleware):
     """Log when a message is received, when its handler ends, and when it fails, as `name=value` words.
@@ -158,15 +168,6 @@ class DetailedTimingMiddleware(TimingMiddleware):
 
 # Middleware for requests that fail: error responses, statistics, and retries.
 
-_CODES: Final[Mapping[type[Exception], tuple[int, str]]] = {
-    ValueError: (INVALID_PARAMS, "invalid params"),
-    TypeError: (INVALID_PARAMS, "invalid params"),
-    LookupError: (INVALID_PARAMS, "not found"),
-    FileNotFoundError: (INVALID_PARAMS, "not found"),
-    PermissionError: (INTERNAL_ERROR, "permission denied"),
-    TimeoutError: (INTERNAL_ERROR, "timed out"),
-}
-
 
 class ErrorHandlingMiddleware(Middleware):
     """Log and count the exceptions of handlers, and turn them into JSON-RPC errors."""
@@ -223,9 +224,6 @@ class ErrorHandlingMiddleware(Middleware):
                 self.error_callback(error, context)
             except Exception:
                 self.logger.exception("the error callback of the middleware failed")
-
-
-_OTHER: Final = (INTERNAL_ERROR, "internal error")
 
 
 class RetryMiddleware(Middleware):

@@ -15,6 +15,8 @@ from mcp_runtime.session.requests import DEFAULT_OPTIONS
 
 from .hooks import CallNext, Middleware, MiddlewareContext
 
+_log: Final = logging.getLogger("mcp_runtime.app.middleware.tools")
+
 
 class ToolInjectionMiddleware(Middleware):
     """Add tools to the first page of the list, and call them; tools of the app with the same names are replaced."""
@@ -53,8 +55,6 @@ class ToolInjectionMiddleware(Middleware):
 
 
 # Middleware that pings clients, so that proxies and servers do not close connections that nobody uses.
-
-_log: Final = logging.getLogger("mcp_runtime.app.middleware.tools")
 
 
 class PingMiddleware(Middleware):

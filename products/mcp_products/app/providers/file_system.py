@@ -27,6 +27,9 @@ F = TypeVar("F", bound=Callable[..., Any])
 TOOL_MARK: Final = "__mcp_tool__"
 RESOURCE_MARK: Final = "__mcp_resource__"
 PROMPT_MARK: Final = "__mcp_prompt__"
+_LISTS: Final = ("tools", "resources", "prompts")
+_log: Final = logging.getLogger("mcp_runtime.app.providers.file_system")
+_Signature = Mapping[Path, tuple[int, int]]
 
 
 def resource(uri: str, **settings: Any) -> Callable[[F], F]:
@@ -52,12 +55,6 @@ def prompt(function: Any = None, *, name: str | None = None, **settings: Any) ->
         return marked
 
     return mark(function) if callable(function) else mark
-
-
-_LISTS: Final = ("tools", "resources", "prompts")
-_log: Final = logging.getLogger("mcp_runtime.app.providers.file_system")
-
-_Signature = Mapping[Path, tuple[int, int]]
 
 
 class FileSystemProvider(Provider):

@@ -40,6 +40,19 @@ from ..components.visibility import ComponentKind, VisibilityRule, is_enabled
 CallNext = Callable[[ServerContext, Any], Awaitable[Any]]
 ProvidedList = Literal["tools", "prompts", "resources", "resource_templates"]
 PROVIDED_LISTS: Final[tuple[ProvidedList, ...]] = ("tools", "prompts", "resources", "resource_templates")
+_log: Final = logging.getLogger("mcp_runtime.app.providers.provider")
+
+_KINDS: Final[Mapping[ProvidedList, ComponentKind]] = {
+    "tools": "tool",
+    "prompts": "prompt",
+    "resources": "resource",
+    "resource_templates": "template",
+}
+_LIST_OF_HANDLER: Final[Mapping[str, ProvidedList]] = {
+    "call_tool": "tools",
+    "get_prompt": "prompts",
+    "read_resource": "resources",
+}
 
 
 class Provider:
@@ -211,20 +224,6 @@ def _texts(definition: Any, field: str) -> list[str]:
 
 
 # What the providers of an app and of mounted apps have: their lists, and who serves a request.
-
-_log: Final = logging.getLogger("mcp_runtime.app.providers.provider")
-
-_KINDS: Final[Mapping[ProvidedList, ComponentKind]] = {
-    "tools": "tool",
-    "prompts": "prompt",
-    "resources": "resource",
-    "resource_templates": "template",
-}
-_LIST_OF_HANDLER: Final[Mapping[str, ProvidedList]] = {
-    "call_tool": "tools",
-    "get_prompt": "prompts",
-    "read_resource": "resources",
-}
 
 
 class ProvidedItems(ScopedCatalog):

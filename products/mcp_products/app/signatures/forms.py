@@ -30,6 +30,13 @@ _ALTERNATIVES: Final = ("anyOf", "oneOf", "allOf")
 # Formats of strings that are not text for people: dates, UUIDs and the like never are an object or an array.
 _TEXT_FORMATS: Final = ("password", "path", "file-path", "directory-path", "binary", "base64", "base64url", "regex")
 
+_SCALARS: Final = frozenset({str, int, float, bool, NoneType})
+_BY_ALIAS: Final = "serialize_by_alias"
+# Where an alias stands in the schemas of fields.
+_ALIASES: Final = ("serialization_alias", "alias")
+_NO_SCHEMAS: Final = ("metadata", "default", "cls", "config")
+_WITH_CONFIGURATION: Final = ("model", "dataclass", "typed-dict")
+
 
 def takes_text(schema: Any, whole: Mapping[str, Any]) -> bool:
     """Return True if a JSON Schema accepts free text, so that a string is meant as it is.
@@ -81,13 +88,6 @@ def parsed_text(text: str, scalars: bool = False) -> Any:
 
 
 # The JSON form that a type declares itself: the names of its properties, and the values of types in C.
-
-_SCALARS: Final = frozenset({str, int, float, bool, NoneType})
-_BY_ALIAS: Final = "serialize_by_alias"
-# Where an alias stands in the schemas of fields.
-_ALIASES: Final = ("serialization_alias", "alias")
-_NO_SCHEMAS: Final = ("metadata", "default", "cls", "config")
-_WITH_CONFIGURATION: Final = ("model", "dataclass", "typed-dict")
 
 
 def serializer_of(schema: Any) -> SchemaSerializer | None:

@@ -43,6 +43,8 @@ _SPREAD: Final = 0.1  # So that clients that were refused at the same time do no
 _ERROR_LIMIT: Final = 64 * 1024  # Bytes of the body of an error response that are read.
 _MAX_IDLE_CONNECTIONS: Final = 20
 _RAISE: Final = "HTTPOptions(max_bytes=…), --max-bytes of a bridge, or max_bytes of an entry raises it"
+_TRANSIENT_STATUSES: Final = (408, 425, 429, 500, 502, 503, 504)  # Statuses after which a retry may succeed.
+_MAX_FAILURES: Final = 6  # Retries in a row without an event.
 
 
 @checked_fields(
@@ -338,9 +340,6 @@ def _other_form(url: str) -> str:
 # An SSE stream that is resumed after its connection was cut off.
 #
 # MCP specification, Transports, Streamable HTTP, "Resumability and Redelivery".
-
-_TRANSIENT_STATUSES: Final = (408, 425, 429, 500, 502, 503, 504)  # Statuses after which a retry may succeed.
-_MAX_FAILURES: Final = 6  # Retries in a row without an event.
 
 
 class ResumableEventStream:

@@ -48,6 +48,12 @@ from .connection import HTTPConnection, ResumableEventStream
 # The tool arguments to repeat in HTTP headers, as the input schemas of the last list of tools declare them.
 
 _NONE: Final[ArgumentPaths] = {}
+_log: Final = logging.getLogger(__name__)
+Receive = Callable[[Message | list[Message]], None]
+ReadLarge = Callable[[bytes, Receive], Awaitable[Message | list[Message]]]
+_END_SECONDS: Final = 1.0  # Seconds to wait for the end of a stream after the response, to reuse its connection.
+_MAX_PAGES: Final = 100  # Pages of the list of tools.
+_REOPEN_SECONDS: Final = 60.0  # Seconds for a server to open another session.
 
 
 class ToolHeaderCache:
@@ -80,16 +86,6 @@ class ToolHeaderCache:
         for name, reason in tools.rejected.items():
             self._paths.pop(name, None)
             _log.warning("the tool %r is ignored: %s", name[:200], reason)
-
-
-_log: Final = logging.getLogger(__name__)
-
-Receive = Callable[[Message | list[Message]], None]
-ReadLarge = Callable[[bytes, Receive], Awaitable[Message | list[Message]]]
-
-_END_SECONDS: Final = 1.0  # Seconds to wait for the end of a stream after the response, to reuse its connection.
-_MAX_PAGES: Final = 100  # Pages of the list of tools.
-_REOPEN_SECONDS: Final = 60.0  # Seconds for a server to open another session.
 
 
 class LegacyServerError(Exception):

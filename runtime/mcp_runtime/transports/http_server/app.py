@@ -57,6 +57,19 @@ from .stateful import SessionlessHandler, StatefulHandler
 from .stateless import StatelessHandler
 from .streams import KeepAliveTimer
 
+_log: Final = logging.getLogger(__name__)
+_DEFAULT_LIMITS: Final = HTTPLimits()
+_NO_STORE: Final = HTTPError(
+    503,
+    "the store of this server cannot be reached: send the request again",
+    INTERNAL_ERROR,
+    {"retryAfter": 1},
+    retry_after=1,
+)
+_SESSION: Final = RequestKind.SESSION  # To look up a member of an enumeration calls a function.
+_STATELESS: Final = RequestKind.STATELESS
+Owner = Callable[[Mapping[str, Any]], object]
+
 # Routes beside the MCP endpoint.
 
 
@@ -80,20 +93,6 @@ class CustomRoutes:
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Serve a request that a route matches."""
         await self._application(scope, receive, send)
-
-
-_log: Final = logging.getLogger(__name__)
-_DEFAULT_LIMITS: Final = HTTPLimits()
-_NO_STORE: Final = HTTPError(
-    503,
-    "the store of this server cannot be reached: send the request again",
-    INTERNAL_ERROR,
-    {"retryAfter": 1},
-    retry_after=1,
-)
-_SESSION: Final = RequestKind.SESSION  # To look up a member of an enumeration calls a function.
-_STATELESS: Final = RequestKind.STATELESS
-Owner = Callable[[Mapping[str, Any]], object]
 
 
 class MCPASGIApp:

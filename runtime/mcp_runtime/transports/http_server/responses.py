@@ -27,6 +27,13 @@ from .streams import KeepAliveTimer, SSEStream, send_stream
 if TYPE_CHECKING:
     from pydantic import BaseModel
 
+SHUTTING_DOWN: Final = HTTPError(503, "the server is shutting down", INTERNAL_ERROR)
+TOO_MANY: Final = HTTPError(
+    503, "too many requests of this client run: wait for results first", INTERNAL_ERROR, None, False, 1, "requests"
+)
+_KEEP_ALIVE: Final = KeepAliveTimer()
+_log: Final = logging.getLogger(__name__)
+
 
 @dataclass(slots=True)
 class IncomingPost:
@@ -38,13 +45,6 @@ class IncomingPost:
     scope: Scope
     receive: Receive
     send: Send
-
-
-SHUTTING_DOWN: Final = HTTPError(503, "the server is shutting down", INTERNAL_ERROR)
-TOO_MANY: Final = HTTPError(
-    503, "too many requests of this client run: wait for results first", INTERNAL_ERROR, None, False, 1, "requests"
-)
-_KEEP_ALIVE: Final = KeepAliveTimer()
 
 
 class PostResponder:
@@ -360,8 +360,6 @@ class StatelessResponder(PostResponder):
 
 
 # Responses to POST requests that are always one JSON body: messages before the response do not open an SSE stream.
-
-_log: Final = logging.getLogger(__name__)
 
 
 class JSONSessionResponder(SessionResponder):

@@ -31,6 +31,10 @@ _MAX_STREAMS: Final = 64  # Streams of one session above which finished ones are
 _MAX_STANDALONE_STREAMS: Final = 16  # Streams of GET requests of one session at the same time.
 _MAX_BYTES: Final = 16 * 1024 * 1024  # Bytes of the finished streams of one session.
 _size_of: Final = attrgetter("size")
+# Sets the state of a new session to that which other workers have; False if no server here serves its version.
+Restore = Callable[[Dispatcher, Connection], bool]
+_TOO_MANY: Final = HTTPError(503, "there are too many sessions", INTERNAL_ERROR, retry_after=2, limit="max_sessions")
+Body = Callable[[], Awaitable[bytes | HTTPError]]
 
 
 class HTTPSession:
@@ -179,10 +183,6 @@ class HTTPSession:
         self._standalone_streams = ()
 
 
-# Sets the state of a new session to that which other workers have; False if no server here serves its version.
-Restore = Callable[[Dispatcher, Connection], bool]
-
-
 class SessionFactory:
     """Connects HTTP sessions with the newest server of an endpoint."""
 
@@ -267,9 +267,6 @@ class SessionDirectory(Protocol):
 
     async def close(self) -> None:
         """End what this process has."""
-
-
-_TOO_MANY: Final = HTTPError(503, "there are too many sessions", INTERNAL_ERROR, retry_after=2, limit="max_sessions")
 
 
 class LocalSessions:
@@ -446,8 +443,6 @@ class LocalSessions:
 
 
 # What an HTTP endpoint needs to be one of several that share their sessions.
-
-Body = Callable[[], Awaitable[bytes | HTTPError]]
 
 
 class LegacyEndpoint(Protocol):

@@ -29,6 +29,7 @@ _MAX_RUNNING: Final = 4096  # Requests of one user that wait for their results a
 _MAX_RUNNING_OF_ADDRESS: Final = 16_384  # The same of one address without a user.
 _UNKNOWN_SESSION: Final = HTTPError(404, "there is no such session")
 _NO_STREAM: Final = HTTPError(400, "there is no such stream any more")
+_POST_ONLY: Final = HTTPError(405, "this endpoint has no sessions (stateless_http), and allows only POST")
 
 
 class PostHandler:
@@ -229,8 +230,6 @@ class StatefulHandler(PostHandler):
 
 
 # HTTP requests of revisions with a handshake, served without sessions: any process can serve any request.
-
-_POST_ONLY: Final = HTTPError(405, "this endpoint has no sessions (stateless_http), and allows only POST")
 
 
 class SessionlessHandler(PostHandler):

@@ -25,6 +25,16 @@ from .events import EventStore, NumberedMessage
 
 _SHARED: Final = 1 / 256  # The part of `seconds` within which deadlines are one: very many streams wait.
 KEEP_ALIVE: Final = 15.0  # Seconds without a message after which a comment is sent, so that no proxy closes the stream.
+_log: Final = logging.getLogger(__name__)
+RETRY: Final = 500  # Milliseconds after which a client reconnects to a stream whose connection was closed.
+_FULL: Final = 256  # Undelivered messages above which `drain` waits.
+_FULL_BYTES: Final = 1 << 20  # Undelivered bytes above which `drain` waits.
+
+_STREAM: Final[Raw] = (
+    (b"content-type", EVENT_STREAM.encode()),
+    (b"cache-control", b"no-store"),
+    (b"x-accel-buffering", b"no"),
+)
 
 
 class Waiting(Protocol):
@@ -76,13 +86,6 @@ class KeepAliveTimer:
                 waiting.set_result(False)
         if self._deadlines:
             self._timer = loop.call_at(next(iter(self._deadlines.values())), self._on_timer, loop)
-
-
-_log: Final = logging.getLogger(__name__)
-
-RETRY: Final = 500  # Milliseconds after which a client reconnects to a stream whose connection was closed.
-_FULL: Final = 256  # Undelivered messages above which `drain` waits.
-_FULL_BYTES: Final = 1 << 20  # Undelivered bytes above which `drain` waits.
 
 
 class SSEStream:
@@ -298,12 +301,6 @@ class SSEStream:
 
 
 # Send an SSE stream as an ASGI response.
-
-_STREAM: Final[Raw] = (
-    (b"content-type", EVENT_STREAM.encode()),
-    (b"cache-control", b"no-store"),
-    (b"x-accel-buffering", b"no"),
-)
 
 
 async def send_empty_stream(send: Send) -> None:

@@ -23,6 +23,13 @@ INHERITED: Final = (
     *("APPDATA", "COMSPEC", "HOME", "LANG", "LC_ALL", "LOGNAME", "PATH", "PATHEXT", "SHELL", "SYSTEMROOT"),
     *("TEMP", "TERM", "TMPDIR", "USER", "USERPROFILE", "VIRTUAL_ENV"),
 )
+Child = subprocess.Popen[bytes]
+
+_GRACE: Final = 2.0  # Seconds a child has to exit after its standard input was closed, and again after SIGTERM.
+_STEP: Final = 0.01
+_TAIL: Final = 12  # Last lines of standard error that an error message includes.
+_MAX_LINE: Final = 400  # Characters of such a line.
+_MAX_PART: Final = 1 << 16  # Bytes of a line of standard error after which the rest is another line.
 
 
 def child_environment(env: Mapping[str, str] | None) -> dict[str, str]:
@@ -33,8 +40,6 @@ def child_environment(env: Mapping[str, str] | None) -> dict[str, str]:
 
 
 # A child process and the processes that it starts, which end together.
-
-Child = subprocess.Popen[bytes]
 
 
 class ProcessTree(ABC):
@@ -57,13 +62,6 @@ class ProcessTree(ABC):
     @abstractmethod
     def release(self) -> None:
         """Release what the system holds for the tree, after the child has ended."""
-
-
-_GRACE: Final = 2.0  # Seconds a child has to exit after its standard input was closed, and again after SIGTERM.
-_STEP: Final = 0.01
-_TAIL: Final = 12  # Last lines of standard error that an error message includes.
-_MAX_LINE: Final = 400  # Characters of such a line.
-_MAX_PART: Final = 1 << 16  # Bytes of a line of standard error after which the rest is another line.
 
 
 class SubprocessTransport(LineTransport):

@@ -23,6 +23,7 @@ if TYPE_CHECKING:
 HIGH_WATER: Final = 1 << 20  # Bytes of unsent messages above which `drain` waits.
 MAX_UNSENT: Final = 256 << 20  # Bytes of unsent messages above which an end that reads on refuses to send more.
 _MAX_READY: Final = 4096  # Messages read but not delivered above which reading pauses.
+OnLine = Callable[[str], None]
 
 
 class ReaderRegistry(Protocol):
@@ -253,8 +254,6 @@ def uses_threads(*descriptors: int) -> bool:
 
 
 # The seams of the system: pipes that threads read and write, and standard error that no reader can stop.
-
-OnLine = Callable[[str], None]
 
 
 class PipeIO(Protocol):

@@ -32,6 +32,8 @@ def pytest_runtest_logreport(report: pytest.TestReport) -> None:
 
 def write(test: str, outcome: str, error: str) -> None:
     """Append a line of JSON to the file that the variable names."""
-    line = json.dumps([test, outcome, error.strip().partition("\n")[0][:LENGTH]])
+    lines = error.strip().splitlines() or [""]
+    told = lines[-1 if lines[0].startswith("Traceback ") else 0]
+    line = json.dumps([test, outcome, told[:LENGTH]])
     with Path(os.environ["OFFICIAL_SUITES_RECORD"]).open("a", encoding="utf-8") as file:
         file.write(f"{line}\n")

@@ -226,6 +226,7 @@ def called(config: dict[str, Any], folder: Path) -> Any:
     return answer["result"]["structuredContent"]
 
 
+@pytest.mark.edges("mcp-generated")
 @pytest.mark.long
 @pytest.mark.deadline(300)
 @pytest.mark.parametrize(("source", "requirement"), [(OURS, "mcp-generated"), (THEIRS, "mcp==2.3.0")])

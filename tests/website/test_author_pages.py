@@ -14,7 +14,7 @@ from lint import wire
 from lint.incidents import tool
 from support.docs.literal import Reader, steps_of
 
-pytestmark = pytest.mark.long
+pytestmark = pytest.mark.long  # One page; the others in the exhaustive run: each makes environments of its own.
 
 # A server of the reader's own, for the page that is about one.
 SHIPPED: Final = {
@@ -67,6 +67,7 @@ def url(monkeypatch: pytest.MonkeyPatch) -> Iterator[str]:
         server.shutdown()
 
 
+@pytest.mark.exhaustive
 @pytest.mark.deadline(300)
 def test_check_your_server(tmp_path_factory: pytest.TempPathFactory, url: str) -> None:
     reader = Reader(tmp_path_factory, {"https://example.com/mcp": url, "Bearer …": "Bearer token"})
@@ -75,6 +76,7 @@ def test_check_your_server(tmp_path_factory: pytest.TempPathFactory, url: str) -
     assert reader.follow("lint.md") == 2
 
 
+@pytest.mark.exhaustive
 @pytest.mark.deadline(300)
 def test_move_to_mcp_generated(tmp_path_factory: pytest.TempPathFactory) -> None:
     reader = Reader(tmp_path_factory)
@@ -82,6 +84,7 @@ def test_move_to_mcp_generated(tmp_path_factory: pytest.TempPathFactory) -> None
     assert reader.follow("migrate.md") == 2
 
 
+@pytest.mark.exhaustive
 @pytest.mark.deadline(300)
 def test_ship_your_server(tmp_path_factory: pytest.TempPathFactory) -> None:
     reader = Reader(tmp_path_factory)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import copy
 from pathlib import Path
 from typing import Any
 
@@ -281,6 +282,45 @@ async def test_a_loss_is_noticed_though_the_request_that_has_seen_it_is_cancelle
         if is_over:
             break
     assert 5 < point < 39
+
+
+async def test_a_store_that_goes_back_in_the_middle_of_a_look_is_noticed() -> None:
+    """At any command of the store, before it is run and before its answer is there."""
+    for point in range(20):
+        store = InMemoryStore()
+        held = HeldStore(store)
+        worker = Worker(held, "test")
+        await worker.look()
+        older = copy.deepcopy(vars(store))
+        await worker.look()
+        held.hold(point)
+        looking = asyncio.ensure_future(worker.look())
+        await settle(20)
+        is_over = looking.done()
+        vars(store).update(older)
+        held.go.set()
+        await looking
+        await worker.look()
+        assert worker.losses == 1, point
+        await worker.close()
+        if is_over:
+            break
+    assert 2 < point < 19
+
+
+async def test_a_store_that_goes_back_by_two_losses_has_an_epoch_that_it_never_had() -> None:
+    """Clients are told of each epoch once."""
+    store = InMemoryStore()
+    worker, states, epochs = Worker(store, "test"), [copy.deepcopy(vars(store))], []
+    for state in (0, 0, 1):
+        await worker.look()
+        epochs.append(worker.epoch)
+        states.append(copy.deepcopy(vars(store)))
+        vars(store).update(copy.deepcopy(states[state]))
+    await worker.look()
+    epochs.append(worker.epoch)
+    assert worker.losses == 3 and len({*epochs}) == 4
+    await worker.close()
 
 
 # ---- the time of the store goes back ---------------------------------------------------------------------------------

@@ -151,6 +151,7 @@ class SharedEndpoint:
             await self.open()
         except StoreUnavailableError as error:
             _log.warning("the store cannot be reached yet, and requests get 503 until it can: %s", error)
+            self.worker.note_outage()
             self._starting = asyncio.get_running_loop().create_task(self._start_later())
 
     async def _start_later(self) -> None:
@@ -159,6 +160,7 @@ class SharedEndpoint:
             try:
                 await self.open()
             except StoreUnavailableError as error:
+                self.worker.note_outage()
                 _log.debug("the store cannot be reached yet: %s", error)
             except MCPError as error:
                 return _log.error("the store cannot be used: %s", error)

@@ -14,6 +14,7 @@ from pydantic_core import from_json, to_json
 from mcp_products.telemetry import metrics_module
 from mcp_runtime._lazy import LazyModule
 from mcp_runtime.aio import clock
+from mcp_runtime.stores import Store
 
 from ..stores.retries import RetryingStore
 
@@ -117,6 +118,7 @@ class _Sign(NamedTuple):
 
     number: int
     shown_at: tuple[float, float]  # By both clocks.
+    value: bytes
 
 
 class LifeSigns:
@@ -138,8 +140,10 @@ class LifeSigns:
         self._looking = asyncio.Lock()
         self._number = 0  # Of the last sign.
         self._signs: dict[str, _Sign] = {}  # The last ones, by their keys.
+        self._has_lost_sign = False  # True from when a sign was found to be lost until the epoch is another one.
         self._shown_at = (float("-inf"), float("-inf"))  # When the own one was, by both clocks.
         self._epoch: bytes | None = None
+        self._former: set[bytes] = set()  # The epochs before.
         self.losses = 0  # How often the store has lost its past. A request that looks may be cancelled at any await.
         self.has_begun = False  # True if the store had no epoch when this worker first looked.
         self.paused_at = float("-inf")  # When this worker was last seen to have paused.
@@ -155,14 +159,17 @@ class LifeSigns:
         StoreUnavailableError."""
         async with self._looking:
             self.note_pause()
-            await self._look_at_epoch(not await self._has_own_signs())
             self._number += 1
             times = clock.monotonic(), clock.wall()
             sign = to_json([self._number, read])
-            await self._store.put(self._own, sign, self._seconds)
+            await self._replace(self._store, self._own, sign)
+            shown = await self._of_parts(lambda key: self._replace(self._store.store, key, sign))
+            for key in self._signs.keys() - {self._own, *self._keys_of_parts()}:
+                del self._signs[key]  # That part is no more.
+            await self._look_at_epoch(self._has_lost_sign)
             self.note_pause()  # It may have come meanwhile.
-            shown = await self._of_parts(lambda key: self._store.store.put(key, sign, self._seconds))
-            self._signs |= dict.fromkeys((self._own, *shown), _Sign(self._number, times))
+            self._has_lost_sign = False
+            self._signs |= dict.fromkeys((self._own, *shown), _Sign(self._number, times, sign))
             self._shown_at = times
 
     async def look_quickly(self) -> None:
@@ -198,19 +205,16 @@ class LifeSigns:
         """Let each worker count as alive for a while."""
         self.unsure_until = clock.monotonic() + self._seconds
 
-    async def _has_own_signs(self) -> bool:
-        """Return False if the store, or a part of it, has lost the last sign of this worker."""
-        if self._is_lost(self._own, await self._store.get(self._own) if self._signs else None):
-            return False
-        found = await self._of_parts(self._store.store.get)
-        for key in self._signs.keys() - {self._own, *self._keys_of_parts()}:
-            del self._signs[key]  # That part is no more.
-        return not any(self._is_lost(key, sign) for key, sign in found.items())
-
-    def _is_lost(self, key: str, sign: bytes | None) -> bool:
+    async def _replace(self, store: RetryingStore | Store, key: str, sign: bytes) -> None:
+        """Replace the last sign by the next one. One command compares and stores: no loss comes between the two."""
         last = self._signs.get(key)
-        if last is None:
-            return False
+        if last is not None:
+            if await store.put(key, sign, self._seconds, last.value):
+                return
+            self._has_lost_sign = self._is_lost(last, await store.get(key)) or self._has_lost_sign
+        await store.put(key, sign, self._seconds)
+
+    def _is_lost(self, last: _Sign, sign: bytes | None) -> bool:
         if sign is None:
             return _seconds_since(last.shown_at) <= _SURE * self._seconds  # Otherwise it may have expired.
         return int(from_json(sign)[0]) < last.number
@@ -233,7 +237,8 @@ class LifeSigns:
         key = self._key("epoch", "")
         while True:
             stored, known = await self._store.touch(key, EPOCH_SECONDS), self._epoch
-            if stored is not None and (stored != known or not is_lost):
+            is_former = stored in self._former  # The store has gone back by more than one loss.
+            if stored is not None and not is_former and (stored != known or not is_lost):
                 break
             epoch = secrets.token_hex(8).encode()
             if await self._store.put(key, epoch, EPOCH_SECONDS, expected=stored):
@@ -243,6 +248,7 @@ class LifeSigns:
         self._epoch = stored
         if known is None or stored == known:
             return
+        self._former.add(known)
         self.give_time()
         self._signs.clear()  # Whatever sign is there, the next one replaces it.
         self.losses += 1

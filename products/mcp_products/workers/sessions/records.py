@@ -224,6 +224,8 @@ class SessionReplica(HTTPSession):
         while record is not None and not self.has_ended:
             is_open = self.connected.connection.phase is Phase.OPEN
             if await self._worker.store.put(self.key, record, self._ttl if is_open else self.handshake_ttl, stored):
+                if stored is not None:  # The worker that has stored the older state may be sending its stream.
+                    await self._worker.broadcast("state", session=self.id, sender=self._worker.id)
                 return True
             stored = await self._worker.store.get(self.key)
             if stored is not None and from_json(stored)["saves"] >= self._saves:

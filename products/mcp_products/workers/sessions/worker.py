@@ -192,6 +192,11 @@ class Worker:
             self._keep_at = clock.monotonic() + _KEEP_SECONDS
             self._ticking = asyncio.get_running_loop().create_task(self._tick())
 
+    def note_outage(self) -> None:
+        """Know of an outage before this worker has begun: others end soon what they could not store in it."""
+        self._failed_at = clock.monotonic()
+        self._life.give_time()
+
     async def send(self, worker: str, kind: str, **fields: Any) -> None:
         """Send a message to another worker, which may be lost."""
         await self.store.publish(self.key("worker", worker), to_json({"kind": kind, **fields}))

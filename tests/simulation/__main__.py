@@ -19,19 +19,25 @@ from typing import Any
 
 from simulation import faults
 
+COLLECTED = 25  # Schedules of which what is left is collected together.
+
 
 def search(seeds: range, jobs: int, until: float, job: int) -> tuple[int, Any]:
     """Play every so manyth schedule; return how many, and the first that fails."""
     logging.disable(logging.CRITICAL)
     schedules: Any = import_module("simulation.schedules")
     schedules.played("first")  # What is there after it stays: the collector need not look at it each time.
+    schedules.servers.forget()  # But these: what is frozen keeps all that it refers to, and that the next schedules.
     gc.collect()
     gc.freeze()
+    gc.disable()
     tried = 0
     for seed in seeds[job::jobs]:
         if time.monotonic() > until:
             break
         tried += 1
+        if tried % COLLECTED == 0:
+            gc.collect()
         if (outcome := schedules.played(seed)).violations:
             return tried, schedules.shrunk(outcome)
     return tried, None

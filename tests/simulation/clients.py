@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import asyncio
-import json
 import math
 from collections import Counter
 from typing import TYPE_CHECKING, Any
+
+from pydantic_core import from_json, to_json
 
 from mcp_runtime.http.sse import ServerSentEvent
 from simulation.world import Exchange, Process
@@ -19,7 +20,9 @@ BOTH = "application/json, text/event-stream"
 CHANGED = "notifications/tools/list_changed"
 AGAIN = 0.5  # Seconds after which a client tries again.
 SOON = 6.0  # Seconds in which an outcome comes, though its messages could not be stored before.
-SLOWEST = 30.0  # Seconds after which a client answers, at most.
+SLOW = 3.0  # Seconds after which a client mostly answers.
+SLOWEST = 30.0  # And at most.
+GIVEN = 0.2  # Seconds after the head of its answer in which a GET gets changes: what is sent before may have to wait.
 WAITED = 1.5  # Seconds for which a request waits for a store that cannot be reached, at least.
 
 
@@ -53,7 +56,7 @@ class Client:
             fields |= {"mcp-session-id": self.session, "mcp-protocol-version": REVISION}
         fields |= {name.replace("_", "-"): value for name, value in headers.items()}
         process = self.world.chance.choice(self._living() or self.world.processes)
-        exchange = Exchange(process, method, fields, b"" if body is None else json.dumps(body).encode())
+        exchange = Exchange(process, method, fields, b"" if body is None else to_json(body))
         self.exchanges = [one for one in self.exchanges if not one.is_over] + [exchange]
         return exchange
 
@@ -142,10 +145,10 @@ class Client:
         while True:
             while (event := await exchange.next()) is not None:
                 last_event = self._last_id(event, last_event)
-                if event.data and (answer := self._read(json.loads(event.data), body["id"], token, progress)):
+                if event.data and (answer := self._read(from_json(event.data), body["id"], token, progress)):
                     return answer
             if exchange.status == 200 and exchange.content and exchange.headers["content-type"] == "application/json":
-                answer = json.loads(exchange.content)
+                answer = from_json(exchange.content)
                 if answer.get("id") == body["id"]:
                     return dict(answer)
             if exchange.status == 503:
@@ -153,6 +156,8 @@ class Client:
                 await asyncio.sleep(AGAIN)
                 again = self.exchange("POST", body) if not last_event else self._resumed(last_event)
                 exchange = self._connections[token] = again
+            elif exchange.status == 400 and self.world.may_be_forgotten(token):
+                return None
             elif exchange.status not in (0, 200):
                 details = f"{token} got {exchange.status} {exchange.content!r}"
                 self.lost(exchange, details, self.open_calls[token])
@@ -199,7 +204,8 @@ class Client:
         return None
 
     async def _answer(self, body: Any) -> None:
-        await asyncio.sleep(self.world.seconds(0.001, SLOWEST))
+        slowest = SLOWEST if self.world.chance.random() < 0.2 else SLOW
+        await asyncio.sleep(self.world.seconds(0.001, slowest))
         await self.accepted(body)
 
     # ---- the stream of the session -----------------------------------------------------------------------------------
@@ -212,7 +218,7 @@ class Client:
             while (event := await exchange.next()) is not None:
                 self.last_event = event.id or self.last_event
                 if event.data:
-                    self._hear(json.loads(event.data))
+                    self._hear(from_json(event.data))
             if exchange.was_cut and not self.last_event:
                 self.may_have_missed = True  # What was on its way: it cannot say that it has got nothing.
             self.refused(exchange)
@@ -229,8 +235,8 @@ class Client:
 
     @property
     def listens_since(self) -> float:
-        """When the worker had the last GET for sure; infinity if there is none."""
-        return float("inf") if self._listening is None else self._listening.answered_at
+        """When the worker gave changes to the last GET for sure; infinity if there is none."""
+        return float("inf") if self._listening is None else self._listening.answered_at + GIVEN
 
     def leave(self, seconds: float) -> None:
         """End the stream of the session, and come back later."""

@@ -24,6 +24,7 @@ class Edit(NamedTuple):
 
 
 MAIL, WORKER, STREAMS = f"{_SESSIONS}.mail", f"{_SESSIONS}.worker", f"{_SESSIONS}.streams"
+RECORDS = f"{_SESSIONS}.records"
 CHANGES, STANDALONE, SESSIONS = f"{_SESSIONS}.changes", f"{_SESSIONS}.standalone", f"{_SESSIONS}.sessions"
 
 FAULTS = {
@@ -78,6 +79,28 @@ FAULTS = {
     ),
     "a session is not found just after a loss": (
         Edit(SESSIONS, "while record is None and await", "while False and await"),
+    ),
+    "a session is not found if the store cannot be reached just after a loss": (
+        Edit(WORKER, "self._restoring_ticks > 0 or", ""),
+    ),
+    "a session is not found if the machine sleeps just after a loss": (
+        Edit(WORKER, "self._restoring_ticks > 0 or", ""),
+        Edit(
+            WORKER,
+            "return self.has_begun or clock.monotonic() < self._life.paused_at + _RESTORING_SECONDS",
+            "return self.has_begun",
+        ),
+    ),
+    "clients are not told of a loss after which the store has an epoch again that it had before": (
+        Edit(MAIL, "stored in self._former", "False"),
+    ),
+    "a worker that has stored an older state of a session after a loss goes on with it": (
+        Edit(RECORDS, "if stored is not None:  # The worker", "if False:  # The worker"),
+    ),
+    "a worker that begins after an outage does not find a stream that was given up in it": (
+        Edit(
+            WORKER, "        self._failed_at = clock.monotonic()\n        self._life.give_time()\n", "        return\n"
+        ),
     ),
     "a worker that has not reached its store announces changes to nobody": (
         Edit(f"{_SESSIONS}.endpoint", "        self._changes.relay()\n", ""),

@@ -18,6 +18,7 @@ from simulation.loop import SimulatedLoop, run
 from simulation.subjects import USES, Step, schedule
 from simulation.world import Process, World
 
+SIGN = 9.0  # Seconds for which a sign of life is stored for certain.
 YEAR = 366 * 86_400.0
 CLIENTS, WORKERS = 2, 2
 UNUSED = 60.0  # Seconds after which workers forget sessions that were not used, and have no stream.
@@ -27,6 +28,7 @@ AFTER_FAULT = 45.0  # Seconds after a fault in which what it has ended may still
 SETTLED = 200.0  # Seconds after the last step, and the end of its faults, in which everything has an outcome.
 MOMENTS = [f"{order} {command}" for order in ("before", "after") for command in ("append", "put", "get", "read")]
 PROMPT = {*USES, "cut", "refuse", "break"}  # Other faults may delay what comes.
+LATE = 1.0  # Seconds after an outage within which a worker that was cut off is not late to store what a loss has taken.
 WITH_LOSS = 30.0  # Seconds around a loss in which a worker that is killed takes along what only it knows.
 
 
@@ -55,15 +57,20 @@ class Simulation(World):
         self.clients = [Client(self, f"client{number}") for number in range(CLIENTS)]
         self.announced = self.perhaps_announced = 0
         self.first_announced = float("inf")
-        self._went_back = self._unnoticed = False
+        self._went_back = False
         self.ttl = YEAR
         self.losses: list[float] = []
-        self.told: list[float] = []  # The losses after which each client is told of all changes.
+        self._told: list[float] = []  # Those of everything after which each client is told of all changes.
+        # When the store went back, to which time, and when the last sign of life was stored by then.
+        self._backs: list[tuple[float, float, float]] = []
         self.is_prompt = True  # False if there are faults after which something may take longer.
         self.troubles = 0.0  # Seconds in which a session may not have been used, or stored.
         self.kills: list[float] = []
         self.sleeps: list[float] = []  # When one was over that was longer than `UNUSED`.
+        self._parted_until = 0.0  # Until when a worker was cut off from the store.
+        self._slept_until = 0.0
         self._last_fault = float("-inf")  # When one was over that may end calls.
+        self._forgotten_before = 0.0  # Streams that had ended by then may be forgotten.
         self._tasks: list[asyncio.Task[None]] = []
 
     # ---- what clients ask --------------------------------------------------------------------------------------------
@@ -86,15 +93,34 @@ class Simulation(World):
             return True
         if any(self.disk.slow_until > loss for loss in self.losses):
             return True
+        if self.losses and self._parted_until > max(self.disk.refuses_until, self._slept_until) + LATE:
+            return True  # The worker that was cut off may have needed longer than three looks of the other.
         if any(0.0 <= loss - slept < AFTER_SLEEP for slept in self.sleeps for loss in self.losses):
             return True  # No worker has used the session in the last minute: only the store has it.
         return any(abs(kill - loss) < WITH_LOSS for kill in self.kills for loss in self.losses)
 
     @property
+    def told(self) -> list[float]:
+        """The losses after which each client is told of all changes."""
+        return sorted([*self._told, *(back[1] for back in self._backs if self._is_noticed(back))])
+
+    def _is_noticed(self, back: tuple[float, float, float]) -> bool:
+        """True if a worker has shown a sign of life after the time to which the store went back, which it has not known
+        to be stored for too long when it looks next."""
+        copied_at, _, shown_at = back
+        expires = shown_at + SIGN
+        return shown_at > copied_at and not any(begun < expires < over for begun, over in self.disk.outages)
+
+    def may_be_forgotten(self, call: str) -> bool:
+        """True if a call had returned before the machine slept for longer than its stream is stored, or before the
+        store lost what its worker had sent."""
+        return self.returned.get(call, float("inf")) < max([self._forgotten_before, *self.losses])
+
+    @property
     def may_lose_newest(self) -> bool:
         """True where nobody may notice that the store has lost its newest second: no worker has shown a sign of life
         in it, or none that lives."""
-        return self._unnoticed or (self._went_back and bool(self.kills))
+        return not all(map(self._is_noticed, self._backs)) or (self._went_back and bool(self.kills))
 
     # ---- steps -------------------------------------------------------------------------------------------------------
 
@@ -102,6 +128,7 @@ class Simulation(World):
         self.is_prompt = PROMPT.issuperset(step.kind for step in steps)
         self.ttl = min([YEAR, *(step.seconds for step in steps if step.kind == "live")])
         for _ in range(WORKERS):
+            await asyncio.sleep(self.seconds(1e-3, 2.0))  # Their ticks come at any distance.
             await self._begin_process()
         for client in self.clients:
             await client.open()
@@ -206,6 +233,15 @@ class Simulation(World):
         self.disk.break_at(MOMENTS[step.number], step.seconds)
         self.troubles += step.seconds
 
+    def _part(self, step: Step) -> None:
+        """Cut one worker off from the store, which the others reach."""
+        living = [process for process in self.processes if process.is_alive]
+        if living:
+            living[step.number % len(living)].connection.cut_off(step.seconds)
+            self._parted_until = max(self._parted_until, self.loop.now + step.seconds)
+            self.troubles += step.seconds
+            self._fault(self._parted_until)
+
     def _flaky(self, step: Step) -> None:
         self.disk.be_flaky(step.seconds)
 
@@ -217,7 +253,7 @@ class Simulation(World):
         self.troubles += step.seconds
 
     def _lose(self, step: Step) -> None:
-        self.told.append(self.loop.now)
+        self._told.append(self.loop.now)
         self._lose_all_but(None)
 
     def _lose_all_but(self, kept: Any) -> None:
@@ -232,19 +268,19 @@ class Simulation(World):
         kept, copied_at = self.disk.copied(), self.loop.now
         self._went_back = True
         await asyncio.sleep(seconds)
-        self.told = [loss for loss in self.told if loss < copied_at]  # What was lost since is there again.
-        if self.disk.shown_at > copied_at:
-            self.told.append(self.loop.now)
-        else:
-            self._unnoticed = True
+        self._told = [loss for loss in self._told if loss < copied_at]  # What was lost since is there again.
+        self._backs.append((copied_at, self.loop.now, self.disk.shown_at))
         self._lose_all_but(kept)
 
     def _sleep(self, step: Step) -> None:
+        self.disk.outages.append((self.loop.now, self.loop.now + step.seconds))
         self.loop.now += step.seconds
+        self._slept_until = self.loop.now
         self.troubles += step.seconds
         if step.seconds > UNUSED:
             self.sleeps.append(self.loop.now)
         if step.seconds > FORGOTTEN:
+            self._forgotten_before = self.loop.now
             self._fault()
         if step.seconds > EPOCH_SECONDS:
             self.losses.append(self.loop.now)
@@ -256,9 +292,12 @@ class Simulation(World):
 
     async def _settle(self) -> None:
         """Let everything have its outcome, and be heard."""
-        until = max(self.reachable_since, self.disk.slow_until, self.disk.flaky_until, self.loop.now) + SETTLED
+        over = max(self.reachable_since, self.disk.slow_until, self.disk.flaky_until, self.loop.now)
+        until = over + SETTLED
+        if self.losses:
+            await asyncio.sleep(over - self.loop.now)  # Until then, clients may not be told of a loss.
         while self.loop.now < until and not (self._is_quiet() and not any(map(self._owed, self.clients))):
-            await asyncio.sleep(1.0)
+            await asyncio.sleep(0.25)
         await asyncio.sleep(5.0 if self.chance.random() < 0.2 else 2.5)  # What comes twice comes by then.
         for task in self._tasks:
             if task.done() and (error := task.exception()) is not None:

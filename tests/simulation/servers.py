@@ -6,6 +6,7 @@ import asyncio
 from typing import Any
 
 from mcp_generated import App, Context
+from mcp_runtime.server.subscriptions import SubscriptionBus
 from mcp_runtime.stores import StoreUnavailableError
 from simulation.world import Process
 
@@ -50,11 +51,13 @@ class SimulatedApp(App):
         await asyncio.sleep(pause)
         await process.goes_on()
         world.note(f"worker {process.number} sends {call}")
-        began = world.loop.now
+        waiting = process.sending.setdefault(call.partition("-")[0], [])  # For the same stream.
+        waiting.append(world.loop.now)
         try:
             await ctx.session.send_elicit_complete(call)
         except StoreUnavailableError:
-            return world.gave_up(began, call)
+            return world.gave_up(waiting[0], call)
+        waiting.clear()
         await process.goes_on()
         world.sent.append(call)
 
@@ -68,4 +71,10 @@ def make(process: Process) -> SimulatedApp:
 
 def free(app: SimulatedApp) -> None:
     """Let another process have an app: its process has ended in order."""
+    app.server.parts.bus = SubscriptionBus()  # The former one has what was served for that process.
     _FREE.append(app)
+
+
+def forget() -> None:
+    """Let no process have an app of former ones."""
+    _FREE.clear()

@@ -42,8 +42,10 @@ FAULTS = {
 }
 AT_APPEND, AFTER_APPEND = (0,), (4,)  # The numbers of `break` when something is appended, or when it is answered.
 QUIET = (20.0, 75.0, 130.0)  # Seconds after which workers forget something.
-LONGEST = {"hold": 4.0, "later": 4.0, "leave": 10.0, "sleep": 10**6.5}  # Seconds that a step of a swarm takes at most.
-LONG = 20.0  # The same for others.
+LONGEST = {"sleep": 10**6.5}  # Seconds that a step of a swarm takes at most.
+SHORT = 4.0  # The same for others in most swarms: what takes seconds costs as much as many short steps that meet.
+LONG = {"hold": 4.0, "later": 4.0, "leave": 10.0}  # The same in long swarms, where others take up to 20 seconds.
+SLOW = 40.0  # Seconds of a gap with which a subject counts as slow. It comes less often.
 
 # Steps that have to meet. Several seconds of each are at random, so that each order of them comes.
 SUBJECTS: tuple[tuple[Part, ...], ...] = (
@@ -79,6 +81,21 @@ SUBJECTS: tuple[tuple[Part, ...], ...] = (
     # The store cannot be reached, or the machine sleeps, while workers store again what they know.
     (Part("lose"), Part("refuse", (0.01, 3.0), (4.0, 9.0)), Part("cut", (0.001, 9.0)), Part("cut", (0.001, 1.0))),
     (Part("lose"), Part("sleep", (0.001, 5.0), (3.0, 60.0)), Part("cut", (0.001, 1.0)), Part("order")),
+    # A worker stores again what it knows only after an outage, or after the machine has slept.
+    (
+        Part("part", seconds=(4.0, 9.0)),
+        Part("lose", (1e-4, 0.1)),
+        Part("refuse", (0.05, 1.0), (4.0, 9.0)),
+        Part("cut", (3.0, 9.0)),
+        Part("cut", (0.001, 1.0)),
+    ),
+    (
+        Part("part", seconds=(5.0, 20.0)),
+        Part("lose", (1e-4, 0.1)),
+        Part("sleep", (0.05, 1.0), (5.0, 20.0)),
+        Part("cut", (0.001, 0.5)),
+        Part("order", (0.001, 0.5)),
+    ),
     # A connection of minutes ends, its client pauses, and the store loses its past.
     (Part("leave", gap=(62.0, 130.0), seconds=(40.0, 55.0)), Part("lose", gap=(1.0, 40.0))),
     # A worker begins when the store cannot be reached.
@@ -95,27 +112,36 @@ SUBJECTS: tuple[tuple[Part, ...], ...] = (
 )
 
 
+_WEIGHTS = [1 if max(part.gap[1] for part in subject) > SLOW else 3 for subject in SUBJECTS]
+
+
 def schedule(seed: object) -> list[Step]:
-    """The steps of a seed: half of all have a subject, and some of these have one or two other steps besides."""
+    """The steps of a seed: a swarm, which is long for one seed of twelve, or a subject with perhaps one or two other
+    steps besides."""
     chance = random.Random(f"schedule {seed}")
-    if chance.random() < 0.5:
-        return _swarm(chance, chance.randint(3, 12))
-    steps = [_drawn(chance, part) for part in chance.choice(SUBJECTS)]
+    kind = chance.random()
+    if kind < 1 / 12:
+        return _swarm(chance, chance.randint(5, 12), is_long=True)
+    if kind < 0.4:
+        return _swarm(chance, chance.randint(2, 6))
+    [subject] = chance.choices(SUBJECTS, _WEIGHTS)
+    steps = [_drawn(chance, part) for part in subject]
     for step in _swarm(chance, chance.choice([0, 0, 1, 2])):
         steps.insert(chance.randrange(len(steps) + 1), step)
     return steps
 
 
-def _swarm(chance: random.Random, count: int) -> list[Step]:
-    """Steps of any kind. A third of all schedules have no faults, a third have one kind of them, a third a half."""
+def _swarm(chance: random.Random, count: int, is_long: bool = False) -> list[Step]:
+    """Steps of any kind. A third of all swarms have no faults, a third have one kind of them, a third a half."""
     size = chance.choice([0, 1, len(FAULTS) // 2])
     weights = USES | {kind: 2 * FAULTS[kind] for kind in chance.sample(list(FAULTS), size)}
 
     def step() -> Step:
         quiet = chance.choice(QUIET)
-        gap = (1e-4, 5.0) if chance.random() < 0.98 else (quiet, quiet)
+        gap = (quiet, quiet) if is_long and chance.random() < 0.04 else (1e-4, 5.0 if is_long else 1.0)
         [kind] = chance.choices(list(weights), list(weights.values()))
-        return _drawn(chance, Part(kind, gap, (0.01, LONGEST.get(kind, LONG))))
+        longest = LONGEST.get(kind, LONG.get(kind, 20.0) if is_long else SHORT)
+        return _drawn(chance, Part(kind, gap, (0.01, longest)))
 
     return [step() for _ in range(count)]
 

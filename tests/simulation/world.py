@@ -8,6 +8,7 @@ from __future__ import annotations
 import asyncio
 import copy
 import random
+from collections import deque
 from collections.abc import Callable, Coroutine, Sequence
 from typing import Any
 
@@ -66,18 +67,20 @@ class Line:
     """One direction of a connection: what is sent arrives later, in order."""
 
     def __init__(self, world: World, most: float) -> None:
-        self._world = world
-        self._most = most
+        self._loop = world.loop
+        self._random = world.chance.random
+        self._ratio = most / FIRST
         self._free_at = 0.0
 
     def arrival(self, later: float = 0.0) -> float:
         """The time at which what is sent now arrives, after so many further seconds."""
-        arrives = self._world.loop.now + self._world.seconds(FIRST, self._most) + later
-        self._free_at = max(self._free_at + FIRST, arrives)
+        arrives: float = self._loop.now + FIRST * self._ratio ** self._random() + later
+        free = self._free_at + FIRST
+        self._free_at = arrives if arrives > free else free
         return self._free_at
 
     def send(self, receive: Callable[..., object], *arguments: object) -> None:
-        self._world.loop.call_at(self.arrival(), receive, *arguments)
+        self._loop.happen(self.arrival(), receive, *arguments)
 
 
 class Disk:
@@ -88,11 +91,13 @@ class Disk:
         self.data = InMemoryStore()
         self.connections: list[Connection] = []
         self.refuses_until = 0.0
+        self.outages: list[tuple[float, float]] = []  # When the store could not be reached, or the machine slept.
         self.slow_until = 0.0
         self.deaf_until = 0.0
         self.flaky_until = 0.0
         self.shown_at = 0.0  # When the last sign of life was stored that its worker knows of.
-        self._breaks_at: tuple[str, float] = ("", 0.0)  # What is said of a command, and for how long.
+        self.breaks_at = ""  # The moment of a command at which it refuses everything.
+        self._breaks_for = 0.0
 
     def refuses(self) -> bool:
         """Return True if a command, or its answer, is lost now."""
@@ -105,17 +110,21 @@ class Disk:
 
     def break_at(self, moment: str, seconds: float) -> None:
         """Refuse everything for a while from a moment on: "before append" or "after append", and so on."""
-        self._breaks_at = (moment, seconds)
+        self.breaks_at = moment
+        self._breaks_for = seconds
 
     def reach(self, moment: str) -> None:
         """Know that a moment has come."""
-        if moment == self._breaks_at[0]:
-            self.refuse(self._breaks_at[1])
-            self._breaks_at = ("", 0.0)
+        if moment == self.breaks_at:
+            self.refuse(self._breaks_for)
+            self.breaks_at = ""
 
     def refuse(self, seconds: float) -> None:
         """Refuse everything for a while."""
-        self.refuses_until = max(self.refuses_until, self._world.loop.now + seconds)
+        now = self._world.loop.now
+        begun = self.outages[-1][0] if now < self.refuses_until else now  # One goes on.
+        self.refuses_until = max(self.refuses_until, now + seconds)
+        self.outages.append((begun, self.refuses_until))
         self.lose_hints(seconds)
 
     def lose_hints(self, seconds: float) -> None:
@@ -143,46 +152,51 @@ class Connection:
 
     def __init__(self, world: World, process: Process) -> None:
         self._world = world
+        self._loop = world.loop
         self._disk = world.disk
         self._process = process
         self._receivers: dict[str, list[ReceiveHint]] = {}
+        self._cut_off_until = 0.0
         self._way = Line(world, 0.003)
         self._back = Line(world, 0.003)
         self._hints = Line(world, 0.02)
         self._disk.connections.append(self)
 
-    async def _command(self, name: str, *arguments: Any) -> Any:
+    def _command(self, name: str, *arguments: Any) -> asyncio.Future[Any]:
         """Run a command of the data. A process that is killed gets no answer, though its command may have been run."""
-        answer: asyncio.Future[Any] = self._world.loop.create_future()
-        self._world.loop.call_at(self._arrival(self._way), self._run, answer, name, arguments)
-        return await answer
+        answer: asyncio.Future[Any] = asyncio.Future(loop=self._loop)
+        self._loop.happen(self._arrival(self._way), self._run, answer, name, arguments)
+        return answer
 
     def _arrival(self, line: Line) -> float:
-        if self._world.loop.now < self._disk.slow_until:
+        if self._loop.now < self._disk.slow_until:
             return line.arrival(self._world.seconds(0.01, 1.0))
         return line.arrival()
 
     def _run(self, answer: asyncio.Future[Any], name: str, arguments: tuple[Any, ...]) -> None:
         if not self._process.is_alive and self._world.chance.random() < 0.5:
             return  # It was not sent any more.
-        self._disk.reach(f"before {name}")
-        if self._disk.refuses():
+        disk, result = self._disk, None
+        if disk.breaks_at:
+            disk.reach(f"before {name}")
+        if self._is_cut_off() or disk.refuses():
             return self._fail(answer)
-        result = None
         if name == "publish":
-            for connection in self._disk.connections:
+            for connection in disk.connections:
                 connection.hint(*arguments)
         elif name != "subscribe":
-            result = done(getattr(self._disk.data, name)(*arguments))
-            self._disk.reach(f"after {name}")
-        shown_at = self._world.loop.now if name == "put" and ":alive:" in arguments[0] else 0.0
-        self._world.loop.call_at(self._arrival(self._back), self._deliver, answer, result, shown_at)
+            result = done(getattr(disk.data, name)(*arguments))
+            if disk.breaks_at:
+                disk.reach(f"after {name}")
+        shown_at = self._loop.now if name == "put" and ":alive:" in arguments[0] else 0.0
+        self._loop.happen(self._arrival(self._back), self._deliver, answer, result, shown_at)
 
     def _deliver(self, answer: asyncio.Future[Any], result: Any, shown_at: float) -> None:
-        if self._disk.refuses():
+        if self._is_cut_off() or self._disk.refuses():
             self._fail(answer)
         elif self._process.is_alive and not answer.done():
-            self._disk.shown_at = max(self._disk.shown_at, shown_at)
+            if shown_at > self._disk.shown_at:
+                self._disk.shown_at = shown_at
             answer.set_result(result)
 
     def _fail(self, answer: asyncio.Future[Any]) -> None:
@@ -196,49 +210,57 @@ class Connection:
                 self._hints.send(self._receive, receive, message)
 
     def _receive(self, receive: ReceiveHint, message: bytes) -> None:
-        if self._process.is_alive and (not message or self._world.loop.now >= self._disk.deaf_until):
+        is_lost = self._is_cut_off() or (message and self._loop.now < self._disk.deaf_until)
+        if self._process.is_alive and not is_lost:
             receive(message)
 
-    async def get(self, key: str) -> bytes | None:
-        result: bytes | None = await self._command("get", key)
-        return result
+    def cut_off(self, seconds: float) -> None:
+        """Let this process alone not reach the store for a while."""
+        self._cut_off_until = max(self._cut_off_until, self._loop.now + seconds)
+        self._loop.happen(self._cut_off_until, self.hint, "", b"")
 
-    async def put(self, key: str, value: bytes, ttl: float, expected: Expected = ANYTHING) -> bool:
-        return bool(await self._command("put", key, value, ttl, expected))
+    def _is_cut_off(self) -> bool:
+        return self._loop.now < self._cut_off_until
 
-    async def touch(self, key: str, ttl: float) -> bytes | None:
-        result: bytes | None = await self._command("touch", key, ttl)
-        return result
+    # Each of these returns a future and is no coroutine: it is called as often as everything else together.
 
-    async def delete(self, key: str) -> bool:
-        return bool(await self._command("delete", key))
+    def get(self, key: str) -> asyncio.Future[bytes | None]:
+        return self._command("get", key)
 
-    async def count(self, key: str, amount: int, ttl: float) -> int:
-        return int(await self._command("count", key, amount, ttl))
+    def put(self, key: str, value: bytes, ttl: float, expected: Expected = ANYTHING) -> asyncio.Future[bool]:
+        return self._command("put", key, value, ttl, expected)
 
-    async def append(
+    def touch(self, key: str, ttl: float) -> asyncio.Future[bytes | None]:
+        return self._command("touch", key, ttl)
+
+    def delete(self, key: str) -> asyncio.Future[bool]:
+        return self._command("delete", key)
+
+    def count(self, key: str, amount: int, ttl: float) -> asyncio.Future[int]:
+        return self._command("count", key, amount, ttl)
+
+    def append(
         self, stream: str, entries: Sequence[bytes], ttl: float, after: int | None = None, token: str = ""
-    ) -> int:
-        return int(await self._command("append", stream, list(entries), ttl, after, token))
+    ) -> asyncio.Future[int]:
+        return self._command("append", stream, list(entries), ttl, after, token)
 
-    async def read(self, stream: str, after: int, limit: int = STREAM_LIMIT) -> list[NumberedEntry]:
-        result: list[NumberedEntry] = await self._command("read", stream, after, limit)
-        return result
+    def read(self, stream: str, after: int, limit: int = STREAM_LIMIT) -> asyncio.Future[list[NumberedEntry]]:
+        return self._command("read", stream, after, limit)
 
-    async def last(self, stream: str) -> int:
-        return int(await self._command("last", stream))
+    def last(self, stream: str) -> asyncio.Future[int]:
+        return self._command("last", stream)
 
-    async def drop(self, *streams: str) -> None:
-        await self._command("drop", *streams)
+    def drop(self, *streams: str) -> asyncio.Future[None]:
+        return self._command("drop", *streams)
 
-    async def publish(self, channel: str, message: bytes) -> None:
-        await self._command("publish", channel, message)
+    def publish(self, channel: str, message: bytes) -> asyncio.Future[None]:
+        return self._command("publish", channel, message)
 
-    async def subscribe(self, channel: str, receive: ReceiveHint) -> None:
+    def subscribe(self, channel: str, receive: ReceiveHint) -> asyncio.Future[None]:
         receivers = self._receivers.setdefault(channel, [])
         if receive not in receivers:
             receivers.append(receive)
-        await self._command("subscribe", channel)
+        return self._command("subscribe", channel)
 
     async def close(self) -> None:
         """Nothing is left to do."""
@@ -253,12 +275,14 @@ class Process:
         self.is_alive = True
         self.is_ready = False  # True once it has served a request.
         self.exchanges: list[Exchange] = []
+        self.sending: dict[str, list[float]] = {}  # Since when messages of clients' sessions wait, by their names.
         self.tasks: list[asyncio.Task[None]] = []  # Those of its functions.
         self.server = make(self)
         self.application: Any = None
 
     async def open(self, **settings: Any) -> None:
-        self.application = self.server.asgi(store=Connection(self.world, self), **settings)
+        self.connection = Connection(self.world, self)
+        self.application = self.server.asgi(store=self.connection, **settings)
         await self.application.open()
 
     def start(self, work: Coroutine[Any, Any, None]) -> None:
@@ -288,8 +312,10 @@ class Exchange:
         self._body: bytes | None = body
         self._to_client = Line(self._world, 0.05)
         self._to_server = Line(self._world, 0.05)
-        self._left = asyncio.Event()
-        self._arrived: asyncio.Queue[ServerSentEvent | None] = asyncio.Queue()
+        self._has_left = False  # True once the server notices that the connection has ended.
+        self._leaving: list[asyncio.Future[None]] = []  # Those who wait for that.
+        self._arrived: deque[ServerSentEvent | None] = deque()
+        self._waiting: asyncio.Future[None] | None = None  # The client that waits for the next event.
         self._decoder = SSEDecoder()
         self.status = 0
         self.headers: dict[str, str] = {}
@@ -316,7 +342,10 @@ class Exchange:
             body = self._body
             self._body = None
             return {"type": "http.request", "body": body}
-        await self._left.wait()
+        if not self._has_left:
+            waiting: asyncio.Future[None] = asyncio.Future(loop=self._world.loop)
+            self._leaving.append(waiting)
+            await waiting
         return {"type": "http.disconnect"}
 
     async def _send(self, message: Any) -> None:
@@ -336,7 +365,12 @@ class Exchange:
         else:
             self.content += message.get("body", b"")
             for event in self._decoder.feed(message.get("body", b"")):
-                self._arrived.put_nowait(event)
+                self._put(event)
+
+    def _put(self, event: ServerSentEvent | None) -> None:
+        self._arrived.append(event)
+        if self._waiting is not None and not self._waiting.done():
+            self._waiting.set_result(None)
 
     @property
     def seconds(self) -> float:
@@ -347,19 +381,28 @@ class Exchange:
         if not self.is_over and self._process.is_alive:
             self.is_over = True
             self._ended = self._world.loop.now
-            self._arrived.put_nowait(None)
+            self._put(None)
 
     def cut(self) -> None:
         """End the connection. The server notices it some time later, and its process may have ended as well."""
         if not self.is_over:
             self.is_over = self.was_cut = True
             self._ended = self._world.loop.now
-            self._arrived.put_nowait(None)
-            self._world.loop.call_later(self._world.seconds(FIRST, 10.0), self._left.set)
+            self._put(None)
+            self._world.loop.happen(self._ended + self._world.seconds(FIRST, 10.0), self._leave)
+
+    def _leave(self) -> None:
+        self._has_left = True
+        for waiting in self._leaving:
+            if not waiting.done():
+                waiting.set_result(None)
 
     async def next(self) -> ServerSentEvent | None:
         """The next event; None at the end."""
-        return await self._arrived.get()
+        while not self._arrived:
+            self._waiting = asyncio.Future(loop=self._world.loop)
+            await self._waiting
+        return self._arrived.popleft()
 
     async def whole(self) -> None:
         """Wait for the end."""

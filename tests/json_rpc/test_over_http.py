@@ -15,6 +15,7 @@ from typing import Any
 import httpx2
 import pytest
 from click.testing import CliRunner
+from support.http.in_process import served_in_process
 
 from mcp_codegen.cli.main import main
 from mcp_products.host.applications import InProcess
@@ -116,13 +117,26 @@ def stream_of(*data: object, end: str = "\n\n") -> httpx2.Response:
 
 
 async def test_a_request_a_stream_and_a_notification_arrive(package: ModuleType) -> None:
-    t, server = package.types, server_of(package)
+    server = server_of(package)
     async with package.Client().connect(URL, http=options(server.asgi())) as client:
-        assert (await client.echo(t.EchoParams(text="hi"), timeout=20)).text == "hi"
-        results = [result.text async for result in client.count(t.CountParams(text="n"), timeout=20)]
-        assert results == ["n0", "n1", "n2"]
-        await client.note(t.NoteParams(text="noted"))
+        await talk(package, client)
     assert server.notes == ["noted"]
+
+
+async def test_they_arrive_over_connections_of_the_client_too(package: ModuleType) -> None:
+    server = server_of(package)
+    async with served_in_process(server.asgi()) as port:
+        async with package.Client().connect(f"http://127.0.0.1:{port}/rpc") as client:
+            await talk(package, client)
+    assert server.notes == ["noted"]
+
+
+async def talk(package: ModuleType, client: Any) -> None:
+    t = package.types
+    assert (await client.echo(t.EchoParams(text="hi"), timeout=20)).text == "hi"
+    results = [result.text async for result in client.count(t.CountParams(text="n"), timeout=20)]
+    assert results == ["n0", "n1", "n2"]
+    await client.note(t.NoteParams(text="noted"))
 
 
 async def test_errors_of_handlers_arrive_with_their_code_and_data(package: ModuleType) -> None:

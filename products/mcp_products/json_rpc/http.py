@@ -146,7 +146,7 @@ class _Exchange:
             raise errors.InvalidResponseError(f"{place}: the content coding {coding[:40]!r} was not requested")
         decoder = self.connection.decoder()
         try:
-            async for part in self.response.aiter_bytes():
+            async for part in http_client.parts_of(self.response):
                 for event in decoder.feed(part):
                     if event.data:
                         yield event.data
@@ -172,7 +172,7 @@ class _Exchange:
 
     def check_status(self) -> None:
         """Raise HTTPStatusError for an error status."""
-        if not self.response.is_success:
+        if not 200 <= self.response.status_code < 300:
             place, status = self.connection.describe(self.response), self.response.status_code
             raise errors.HTTPStatusError(f"{place}: status {status}, without a response of JSON-RPC", status)
 

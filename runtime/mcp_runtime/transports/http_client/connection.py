@@ -220,7 +220,7 @@ class HTTPConnection:
         parts: list[bytes] = []
         size = 0
         try:
-            async for part in _parts(response):
+            async for part in parts_of(response):
                 parts.append(part)
                 size += len(part)
                 if size > limit:
@@ -240,7 +240,7 @@ class HTTPConnection:
         body = b""
         try:
             with suppress(httpx2.HTTPError, httpx2.StreamError):
-                async for part in _parts(response):
+                async for part in parts_of(response):
                     body += part
                     if len(body) > _ERROR_LIMIT:
                         return b""
@@ -252,7 +252,7 @@ class HTTPConnection:
         """Yield the events of a stream until it ends or is cut off. Raises InvalidResponseError if one is too long."""
         self._check_coding(response)
         try:
-            async for part in _parts(response):
+            async for part in parts_of(response):
                 for event in events.feed(part):
                     yield event
         except (httpx2.HTTPError, httpx2.StreamError):
@@ -312,7 +312,7 @@ class HTTPConnection:
             await self._client.aclose()
 
 
-async def _parts(response: httpx2.Response) -> AsyncGenerator[bytes, None]:
+async def parts_of(response: httpx2.Response) -> AsyncGenerator[bytes, None]:
     """Yield the body of a response as it arrives; whole, if the client of the program has read it, as a mock does."""
     if response.is_stream_consumed:
         yield await response.aread()

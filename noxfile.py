@@ -28,11 +28,11 @@ ON_ANY_PYTHON = (
     *("tests/app/test_app.py", "tests/app/test_parameter_types.py"),
 )
 # What each system has of its own, in one to two minutes: stdio, HTTP, processes and files, and apps in memory.
-ON_ANY_SYSTEM = (
+UNDER_WINE = (  # wine takes several times as long.
     *("tests/platforms/test_any_system.py", "tests/platforms/test_services_on_any_system.py"),
-    *("tests/platforms/test_on_windows.py", "tests/core/aio", "tests/app/test_app.py"),
-    "tests/core/stdio/test_unread_standard_error.py",
+    *("tests/platforms/test_on_windows.py", "tests/core/stdio/test_unread_standard_error.py"),
 )
+ON_ANY_SYSTEM = (*UNDER_WINE, "tests/core/aio", "tests/app/test_app.py")
 
 
 def python(session: nox.Session, *arguments: str) -> None:
@@ -165,9 +165,9 @@ def system(session: nox.Session) -> None:
 
 @nox.session
 def windows(session: nox.Session) -> None:
-    """Run the tests of `system` under wine, in three minutes; `-- --all` runs all that hold there, in hours."""
+    """Run tests of processes, pipes and files under wine, in three minutes; `-- --all` runs all that hold, in hours."""
     session.env["PYTHONPATH"] = "tests"
-    python(session, "-m", "windows", *(() if session.posargs else ON_ANY_SYSTEM))
+    python(session, "-m", "windows", *(() if session.posargs else UNDER_WINE))
 
 
 @nox.session

@@ -27,7 +27,7 @@ def contents(root: Path) -> dict[str, bytes]:
     return {path.relative_to(root).as_posix(): path.read_bytes() for path in sorted(root.rglob("*")) if path.is_file()}
 
 
-@pytest.mark.long
+@pytest.mark.exhaustive
 def test_what_is_committed_is_what_the_schemas_give() -> None:
     result = run("--all", "--check")
     assert result.exit_code == 0, result.output

@@ -92,7 +92,7 @@ def test_its_server_answers(project: Path) -> None:
     assert (done.returncode, done.stdout) == (0, "Hello, you!\n")
 
 
-@pytest.mark.long
+@pytest.mark.exhaustive
 def test_its_code_is_formatted_and_typed(project: Path) -> None:
     for arguments in (
         ["ruff", "check"],

@@ -143,8 +143,7 @@ def test_each_of_the_awkward_tools_can_be_called_and_gets_what_was_given(corpus:
     assert asyncio.run(call_all()) == len(awkward_tools(seed=20261121))
 
 
-@pytest.mark.edges("mypy")
-@pytest.mark.long
+@pytest.mark.exhaustive
 @pytest.mark.parametrize("checker", [mypy, pyright])
 def test_wrappers_of_servers_and_of_awkward_schemas_pass_mypy_and_pyright_strict(
     corpus: ModuleType, folder: Path, checker: Callable[..., list[str]]

@@ -107,8 +107,7 @@ def test_imports_that_are_not_used_go_and_the_others_stand_in_their_groups() -> 
     assert "unused" in format_text(IMPORTS, "an index")
 
 
-@pytest.mark.edges("v2024_11_05", "v2026_07_28", "others")
-@pytest.mark.long
+@pytest.mark.exhaustive
 @pytest.mark.parametrize("package", ["others", *sorted(REVISIONS.values())])
 def test_black_writes_each_generated_module_in_the_same_way(package: str) -> None:
     generated = ROOT / "generated" / "mcp_generated"

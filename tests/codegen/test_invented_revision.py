@@ -168,8 +168,7 @@ def test_its_table_has_the_new_rows_with_their_capability(future: Path) -> None:
     assert "t.SearchNotesResult" in row and 'capability="server.notes"' in row
 
 
-@pytest.mark.edges("mypy")
-@pytest.mark.long
+@pytest.mark.exhaustive
 @pytest.mark.parametrize("check", [mypy, pyright])
 def test_it_passes_the_type_checkers(future: Path, check: object) -> None:
     assert callable(check)

@@ -93,6 +93,7 @@ def test_ship_your_server(tmp_path_factory: pytest.TempPathFactory) -> None:
     assert reader.follow("ship.md") == 4
 
 
+@pytest.mark.exhaustive
 @pytest.mark.deadline(300)
 def test_many_tools_few_tokens(tmp_path_factory: pytest.TempPathFactory) -> None:
     assert Reader(tmp_path_factory).follow("tokens.md") == 2

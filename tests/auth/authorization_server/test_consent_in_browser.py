@@ -299,7 +299,7 @@ def proxy() -> Iterator[str]:
     loop.close()
 
 
-@pytest.mark.long
+@pytest.mark.exhaustive
 def test_a_person_signs_in_with_a_third_party_on_another_site_and_comes_back(
     browser: Browser, proxy: str, site: Site
 ) -> None:

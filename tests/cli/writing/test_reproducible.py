@@ -45,7 +45,7 @@ def tree(folder: Path) -> dict[str, bytes]:
     return {path.relative_to(folder).as_posix(): path.read_bytes() for path in files}
 
 
-@pytest.mark.long
+@pytest.mark.exhaustive
 def test_the_output_depends_on_nothing_but_the_input(tmp_path: Path) -> None:
     outputs: list[dict[str, bytes]] = []
     for number, place in enumerate(PLACES):

@@ -75,12 +75,12 @@ def judge(tmp_path_factory: pytest.TempPathFactory) -> list[str]:
     return [java, "-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC", "-cp", str(out), "Main"]
 
 
-@pytest.mark.long
+@pytest.mark.exhaustive
 def test_java_has_the_verdict_of_the_schema_on_all_vectors_and_writes_what_it_reads(judge: list[str]) -> None:
     assert wrong_verdicts(judge) == []
 
 
-@pytest.mark.long
+@pytest.mark.exhaustive
 @needs_official
 def test_java_reads_and_writes_the_official_examples(judge: list[str]) -> None:
     assert equal_examples(judge) == 129

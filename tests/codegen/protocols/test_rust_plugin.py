@@ -170,18 +170,18 @@ def judge(tmp_path_factory: pytest.TempPathFactory) -> list[Path | str]:
     return [build_once("plugin-rust", folder, [build], {"CARGO_TARGET_DIR": "{cache}/rust-target"}) / "bin" / "judge"]
 
 
-@pytest.mark.long
+@pytest.mark.exhaustive
 def test_rust_has_the_verdict_of_the_schema_on_all_vectors_and_writes_what_it_reads(judge: list[Path | str]) -> None:
     assert wrong_verdicts(judge) == []
 
 
-@pytest.mark.long
+@pytest.mark.exhaustive
 @needs_official
 def test_rust_reads_and_writes_the_official_examples(judge: list[Path | str]) -> None:
     assert equal_examples(judge) == 129
 
 
-@pytest.mark.long
+@pytest.mark.exhaustive
 def test_names_and_forms_of_another_protocol_compile_and_are_read_as_their_schema_says(judge: list[Path | str]) -> None:
     lines = [
         {"revision": "odd", "type": name, "instance": value} for name, values in VALUES.items() for value in values
@@ -192,7 +192,7 @@ def test_names_and_forms_of_another_protocol_compile_and_are_read_as_their_schem
         assert answer.get("written", line["instance"]) == line["instance"]
 
 
-@pytest.mark.long
+@pytest.mark.exhaustive
 def test_types_are_made_matched_and_refused_with_the_place(judge: list[Path | str]) -> None:
     made, matched, refused, listed = subprocess.run(
         [*judge, "uses"], capture_output=True, text=True, check=True

@@ -71,7 +71,7 @@ def test_typescript_has_the_verdict_of_the_schema_on_all_vectors(compiled: Path)
     assert wrong_verdicts([node(), compiled / "judge.mjs"]) == []
 
 
-@pytest.mark.long
+@pytest.mark.exhaustive
 @needs_official
 def test_typescript_accepts_the_official_examples(compiled: Path) -> None:
     assert equal_examples([node(), compiled / "judge.mjs"]) == 129

@@ -264,8 +264,7 @@ def test_a_state_stops_with_its_rule_and_place(state: str) -> None:
     assert all(len(finding.text) <= 500 for finding in caught.value.findings)
 
 
-@pytest.mark.edges("2026-07-28")
-@pytest.mark.long
+@pytest.mark.exhaustive
 @pytest.mark.parametrize("base", [NEWEST, HANDSHAKE])
 def test_the_states_that_are_derived_talk(base: str) -> None:
     """All in one draft; of those that change the same type, the last one holds."""

@@ -150,8 +150,7 @@ def used(folder: Path) -> str:
     return done.stdout
 
 
-@pytest.mark.edges("a renamed method")
-@pytest.mark.long
+@pytest.mark.exhaustive
 @pytest.mark.parametrize("name", NAMES)
 def test_update_writes_a_proposal_that_converses_or_stops_with_its_sentence_and_writes_nothing(
     name: str, tmp_path: Path

@@ -110,6 +110,7 @@ def test_an_official_client_uses_the_servers_of_compose_as_one(composed: Deploye
     assert seen["progress"] in ([1.0, 2.0, 3.0], [1.0, 2.0])
 
 
+@pytest.mark.exhaustive
 @pytest.mark.deadline(120)
 async def test_a_rolling_restart_of_compose_loses_no_call(composed: Deployed) -> None:
     url = composed.url("nginx", "/mcp").replace("127.0.0.1", "localhost")

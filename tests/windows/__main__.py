@@ -7,6 +7,7 @@ import json
 import os
 import subprocess
 import sys
+import threading
 import tempfile
 import time
 from pathlib import Path
@@ -121,9 +122,16 @@ def tests(machine: Machine, chosen: list[str] | tuple[str, ...], seconds: float 
         cwd=ROOT,
     ) as running:
         assert running.stdout is not None
+        threading.Thread(target=_stop_after, args=(running, machine), daemon=True).start()
         for line in running.stdout:
             print(line.decode("utf-8", "replace").rstrip(), flush=True)
     return running.returncode
+
+
+def _stop_after(running: subprocess.Popen[bytes], machine: Machine) -> None:
+    """Stop what tests have left running: it holds the pipe of their output open, and wine's icacls may hang."""
+    running.wait()
+    machine.stop()
 
 
 if __name__ == "__main__":

@@ -7,8 +7,8 @@ import json
 import os
 import subprocess
 import sys
-import threading
 import tempfile
+import threading
 import time
 from pathlib import Path
 from typing import Final

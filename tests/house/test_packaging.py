@@ -297,7 +297,7 @@ def test_an_empty_environment_needs_little_and_serves(built: Path, tmp_path: Pat
     assert json.loads(served.stdout.splitlines()[-1])["result"]["structuredContent"] == {"result": 3}
 
 
-@pytest.mark.long
+@pytest.mark.exhaustive
 def test_the_command_says_what_to_install(built: Path, tmp_path: Path) -> None:
     environment, base = Environment(tmp_path, built), wheel_of(built)
     (tmp_path / "server.py").write_text(FIRST_PROGRAM)

@@ -73,6 +73,7 @@ def package(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
+@pytest.mark.exhaustive
 def test_every_name_of_the_package_is_what_it_is_in_the_original(package: Path) -> None:
     python, modules = python_peer(ORIGINALS["v2"][0]), ",".join(PUBLIC)
     original, ours = facts(python, modules), facts(python, modules, package)

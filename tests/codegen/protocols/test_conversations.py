@@ -47,7 +47,7 @@ def talk(folder: Path, program: str, *arguments: str) -> Any:
     return json.loads(done.stdout)
 
 
-@pytest.mark.long
+@pytest.mark.exhaustive
 def test_bindings_of_acp_talk_to_an_agent_of_the_official_sdk(tmp_path: Path) -> None:
     package = node_peer(ACP_DOCUMENT) / "node_modules" / "@agentclientprotocol" / "sdk"
     generate(tmp_path, "acp", package / "schema" / "v1" / "schema.json", "acp_bindings")
@@ -79,7 +79,7 @@ def test_bindings_of_lsp_talk_to_two_language_servers(tmp_path: Path) -> None:
     assert (name, lines, hover, definition) == ("ruff", [0, 4], "", [])
 
 
-@pytest.mark.long
+@pytest.mark.exhaustive
 def test_the_types_of_the_debug_adapter_protocol_can_be_imported_and_checked(tmp_path: Path) -> None:
     python = python_peer(DEBUG_ADAPTER)
     document = next(python.parent.parent.rglob("debugProtocol.json"))

@@ -30,7 +30,7 @@ async def test_the_client_of_each_revision_uses_all_features(cell: Cell) -> None
     use.check(await own_peer.use(cell, use.target, use.steps))
 
 
-@pytest.mark.edges("Python SDK 2.3-http", "FastMCP 4.1-stdio", "TypeScript SDK 2.4-stdio", "Inspector 2.12-http")
+@pytest.mark.edges("Python SDK 2.3-http", "TypeScript SDK 2.4-stdio")
 @pytest.mark.long
 @pytest.mark.parametrize(
     ("peer", "transport"), sorted({(cell.peer, cell.transport) for peer in DRIVERS for cell in cells(peer)})

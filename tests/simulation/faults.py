@@ -119,6 +119,9 @@ FAULTS = {
     "the sender of a message of a session that could not be stored gets no error": (
         Edit(STANDALONE, "await asyncio.shield(self._storing)", "await asyncio.wait([self._storing])"),
     ),
+    "the id of a stream is sent before other workers find the stream": (
+        Edit(STREAMS, "if not self._ending and (self._stored or self._scopes is not None):", "if not self._ending:"),
+    ),
     "a call is not found just after the store has lost its newest second": (
         Edit(WORKER, "if not may_be_ended and not await self.may_restore(losses):", "if not may_be_ended:"),
     ),

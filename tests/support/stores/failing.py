@@ -13,6 +13,7 @@ class Outage:
 
     def __init__(self) -> None:
         self.is_down = False
+        self.refused = 0  # Commands that have failed because it is down.
         self.falls_at: int | None = None  # Commands after which the store goes down.
         self.lost_answers: set[str] = set()  # The commands that are run, and fail the next time.
         self.drops_messages = False
@@ -24,6 +25,7 @@ class Outage:
                 self.is_down = True
                 self.falls_at = None
         if self.is_down:
+            self.refused += 1
             raise StoreUnavailableError("the store is down")
 
     def after(self, command: str) -> None:

@@ -115,3 +115,26 @@ async def test_a_message_is_stored_before_it_is_sent(tmp_path: Path) -> None:
         (6, b""),
     ]
     await worker.close()
+
+
+@pytest.mark.parametrize("is_storing", [False, True])
+async def test_an_id_is_sent_when_other_workers_find_the_stream(is_storing: bool) -> None:
+    """Also if its first message waits by then, or is being stored without the connection."""
+    store, found, connection = InMemoryStore(), [], object()
+    writer, reader = Worker(store, "server"), Worker(store, "server")
+    stream = StoredStream(writer, f"{writer.new_token()}_x", 60.0, owner=UNCHANGED)
+
+    async def send(message: MutableMapping[str, Any]) -> None:
+        if b"id: " in message.get("body", b""):
+            found.append(await StoredStream(reader, stream.id, 60.0).is_stored())
+
+    stream.requests = [7]
+    stream.put(b'{"method":"1"}')
+    if is_storing:
+        stream.store_soon()
+    stream.attach(connection)
+    response = PartedResponse(send, ())
+    await stream.pump(connection, response, KeepAliveTimer(), priming_event=True, hold=lambda cursor: True)
+    assert found and all(found)
+    await writer.close()
+    await reader.close()

@@ -490,8 +490,8 @@ class StoredStream(StoringStream):
                 self.store_soon()
 
     async def _begin(self, connection: object) -> None:
-        if self.requests and not self.last:
-            try:
+        if self.requests and (not self.last or (self._storing is not None and not self._stored)):
+            try:  # Messages that wait are stored by the connection, before it sends the id.
                 await self.register()
             except StoreUnavailableError as error:
                 _log.warning("a stream was closed, because it cannot be stored: %s", error)
@@ -503,7 +503,8 @@ class StoredStream(StoringStream):
         try:
             while self._attached is connection and not self._dropped:
                 if writes and cursor >= self._stored:
-                    if not self._ending:  # Otherwise there will soon be the rest, which is then sent with the head.
+                    # If others find the stream, its head is sent first, unless there will soon be all of the rest.
+                    if not self._ending and (self._stored or self._scopes is not None):
                         await response.flush()
                     if self._unstored and self._storing is None:
                         await self._store_for(connection)

@@ -8,7 +8,8 @@ import inspect
 import os
 import signal
 import tempfile
-from collections.abc import Iterator
+import threading
+from collections.abc import Awaitable, Iterator
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -41,6 +42,7 @@ MATRICES = ("revision", "REVISIONS", "among(", "HANDSHAKE", "protocol_version")
 # What a module with a long test contains: the mark, or a name of another module by which its tests get the mark.
 MARKS_OF_LONG_TESTS = ("long", "FEW_HOMES", "CELLS", "client_of", *MATRICES)
 DEADLINE = 20.0  # Seconds that a coroutine function gets as a test, where no marker gives it more.
+MOST_DEADLINES = 6  # How many deadlines a test may take to end, after it was cancelled.
 
 
 def pytest_configure() -> None:
@@ -196,5 +198,25 @@ def pytest_pyfunc_call(pyfuncitem: pytest.Function) -> bool | None:
     arguments = {name: pyfuncitem.funcargs[name] for name in inspect.signature(test).parameters}
     own = pyfuncitem.get_closest_marker("deadline")
     deadline = DEADLINE if own is None else own.args[0]
-    asyncio.run(asyncio.wait_for(test(**arguments), deadline * PATIENCE))
+    asyncio.run(_ended(asyncio.wait_for(test(**arguments), deadline * PATIENCE), MOST_DEADLINES * deadline * PATIENCE))
     return True
+
+
+async def _ended(test: Awaitable[None], seconds: float) -> None:
+    """Run a test that may have set the clock of the loop, and may wait for ever for what it ends: after so many seconds
+    of another clock, show what its tasks wait for, and cancel it again."""
+    loop = asyncio.get_running_loop()
+    task = asyncio.ensure_future(test)
+
+    def give_up() -> None:
+        for one in asyncio.all_tasks(loop):
+            one.print_stack()
+        task.cancel("the test has not ended after its deadline")
+
+    timer = threading.Timer(seconds, loop.call_soon_threadsafe, (give_up,))
+    timer.daemon = True
+    timer.start()
+    try:
+        await task
+    finally:
+        timer.cancel()

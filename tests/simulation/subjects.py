@@ -115,6 +115,14 @@ SUBJECTS: tuple[tuple[Part, ...], ...] = (
 _WEIGHTS = [1 if max(part.gap[1] for part in subject) > SLOW else 3 for subject in SUBJECTS]
 
 
+# Subjects that have come later have seeds of their own, so that what others have found stays where it is.
+LATER: tuple[tuple[Part, ...], ...] = (
+    # The store cannot be reached when a call begins, and its connection is cut before others know of its stream.
+    (Part("break", seconds=(0.05, 3.0), numbers=AT_APPEND), Part("order", (0.001, 0.1)), Part("cut", (0.001, 1.0))),
+)
+_OF_LATER = 0.02  # The part of all schedules.
+
+
 def schedule(seed: object) -> list[Step]:
     """The steps of a seed: a swarm, which is long for one seed of twelve, or a subject with perhaps one or two other
     steps besides."""
@@ -124,7 +132,7 @@ def schedule(seed: object) -> list[Step]:
         return _swarm(chance, chance.randint(5, 12), is_long=True)
     if kind < 0.4:
         return _swarm(chance, chance.randint(2, 6))
-    [subject] = chance.choices(SUBJECTS, _WEIGHTS)
+    [subject] = chance.choices(SUBJECTS, _WEIGHTS) if kind < 1 - _OF_LATER else [chance.choice(LATER)]
     steps = [_drawn(chance, part) for part in subject]
     for step in _swarm(chance, chance.choice([0, 0, 1, 2])):
         steps.insert(chance.randrange(len(steps) + 1), step)

@@ -12,11 +12,13 @@ from support.project import ROOT
 
 from simulation.faults import FAULTS
 from simulation.schedules import played, schedule
-from simulation.subjects import SUBJECTS
+from simulation.subjects import LATER, SUBJECTS
 
 RESULTS = ROOT / "benchmarks" / "results" / "reliability.md"
 FOUND = dict(re.findall(r"^\| (.+?) \| ([\d,]+) \|$", RESULTS.read_text(encoding="utf-8"), re.M))
-AT_MOST = 1_000_000
+AT_MOST = 100_000
+# Its two losses have to come within a second, and one worker has to notice the first: a test of its own proves it as well.
+FOUND_LATER = {"clients are not told of a loss after which the store has an epoch again that it had before"}
 FURTHER = 3_000  # Schedules that may find a fault when the recorded one does not: a change of the code changes them.
 
 
@@ -37,11 +39,12 @@ def test_every_promise_is_held(seed: int) -> None:
 
 def test_each_subject_comes_in_the_first_schedules() -> None:
     kinds = [[step.kind for step in schedule(seed)] for seed in range(1000)]
-    assert all([part.kind for part in subject] in kinds for subject in SUBJECTS)
+    assert all([part.kind for part in subject] in kinds for subject in (*SUBJECTS, *LATER))
 
 
 def test_each_fault_has_the_schedule_that_finds_it() -> None:
-    assert {fault: int(FOUND[fault].replace(",", "")) < AT_MOST for fault in FAULTS} == dict.fromkeys(FAULTS, True)
+    late = {fault for fault in FAULTS if int(FOUND[fault].replace(",", "")) > AT_MOST}
+    assert late == FOUND_LATER
 
 
 def simulate(*arguments: str) -> subprocess.CompletedProcess[str]:

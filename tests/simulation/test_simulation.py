@@ -17,7 +17,7 @@ from simulation.subjects import LATER, SUBJECTS
 RESULTS = ROOT / "benchmarks" / "results" / "reliability.md"
 FOUND = dict(re.findall(r"^\| (.+?) \| ([\d,]+) \|$", RESULTS.read_text(encoding="utf-8"), re.M))
 AT_MOST = 100_000
-# Its two losses have to come within a second, and one worker has to notice the first: a test of its own proves it as well.
+# Its two losses have to come within a second, and one worker has to notice the first. A test of its own proves it too.
 FOUND_LATER = {"clients are not told of a loss after which the store has an epoch again that it had before"}
 FURTHER = 3_000  # Schedules that may find a fault when the recorded one does not: a change of the code changes them.
 

@@ -22,6 +22,8 @@ from .forms.inspection import called, find_context_parameter, inject_context, is
 from .forms.prompts import content_blocks, messages_of
 from .tool_names import validate_and_warn_tool_name
 
+Resource = ResourceSource
+
 
 class ArgModelBase(BaseModel):
     """The base of models of arguments."""
@@ -328,6 +330,3 @@ class Prompt:
         except Exception as error:
             told = f": {error}" if FORM.is_v1 else ""
             raise ValueError(f"Error rendering prompt {self.name}{told}") from error
-
-
-Resource = ResourceSource

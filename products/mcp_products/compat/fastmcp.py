@@ -21,6 +21,15 @@ from mcp_runtime.errors import LocalError
 from mcp_runtime.protocol.models import is_object
 from mcp_runtime.usage.rules import shown
 
+_KINDS: Final = ("tool", "resource", "template", "prompt")
+_log: Final = logging.getLogger("mcp_runtime.compat.fastmcp")
+
+_Folder = str | os.PathLike[str]
+_OF_PROVIDER: Final = (
+    *("tool", "resource", "prompt", "add_tool", "add_resource", "add_prompt"),
+    *("remove_tool", "remove_resource", "remove_prompt", "get_tool", "get_resource", "enable", "disable"),
+)
+
 
 class ViewModel(BaseModel):
     """A model whose properties have the names of the extension in JSON."""
@@ -74,8 +83,6 @@ def with_view(kind: str, settings: Mapping[str, Any]) -> dict[str, Any]:
 
 
 # Keywords of methods of FastMCP that `App` has under other names.
-
-_KINDS: Final = ("tool", "resource", "template", "prompt")
 
 
 class FastMCPKeywords:
@@ -139,14 +146,6 @@ def with_host_protection(keywords: Mapping[str, Any]) -> dict[str, Any]:
 
 
 # Providers of FastMCP: of tools that several servers share, of another server, and of folders of skills.
-
-_log: Final = logging.getLogger("mcp_runtime.compat.fastmcp")
-
-_Folder = str | os.PathLike[str]
-_OF_PROVIDER: Final = (
-    *("tool", "resource", "prompt", "add_tool", "add_resource", "add_prompt"),
-    *("remove_tool", "remove_resource", "remove_prompt", "get_tool", "get_resource", "enable", "disable"),
-)
 
 
 class FastMCPProvider(Provider):

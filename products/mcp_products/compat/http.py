@@ -22,6 +22,12 @@ from mcp_runtime.transports.http_server.events import InMemoryEventStore, Number
 
 from .forms.form import FORM, written
 
+_log: Final = logging.getLogger("mcp_runtime.compat.http")
+_OFFICIAL: Final = frozenset(
+    "request_state_security transport_security host_origin_protection allowed_hosts allowed_origins".split()
+    + "list_page_size strict_input_validation subscriptions".split()
+)
+
 
 @dataclass
 class TransportSecuritySettings:
@@ -40,8 +46,6 @@ class TransportSecuritySettings:
 
 
 # `EventStore` of the official SDK: asynchronous storage for the messages of SSE streams.
-
-_log: Final = logging.getLogger("mcp_runtime.compat.http")
 
 
 @dataclass
@@ -112,11 +116,6 @@ def to_event_store(store: Any) -> Any:
 
 
 # The keywords of servers of the official SDK, with the values that this package takes.
-
-_OFFICIAL: Final = frozenset(
-    "request_state_security transport_security host_origin_protection allowed_hosts allowed_origins".split()
-    + "list_page_size strict_input_validation subscriptions".split()
-)
 
 
 @cache

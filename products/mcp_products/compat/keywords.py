@@ -39,6 +39,7 @@ from .values import RequestStateSecurity
 
 Checks = AuthorizationCheck | Sequence[AuthorizationCheck]
 View = AppConfig | Mapping[str, Any] | bool
+FunctionT = TypeVar("FunctionT", bound=Callable[..., Any])
 
 
 class SharedHTTPKeywords(TypedDict, total=False):
@@ -173,8 +174,6 @@ class OfficialPromptKeywords(Settings, total=False):
 
 
 # The methods of `FastMCP` and `MCPServer` that take more than those of `App`, for type checkers.
-
-FunctionT = TypeVar("FunctionT", bound=Callable[..., Any])
 
 
 class OfficialMethods:

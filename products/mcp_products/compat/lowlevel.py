@@ -57,15 +57,34 @@ else:  # Imported when they are used.
 _BINARY: Final = (bytes, bytearray, memoryview)
 
 F = TypeVar("F", bound=Callable[..., Awaitable[Any]])
+Handler = Callable[[Any, Any], Awaitable[Any]]
+StateT = TypeVar("StateT", default=Any)
+RequestDataT = TypeVar("RequestDataT", default=Any)
+_QUOTED: Final = re.compile(r'"(?:[^"\\]|\\.)*"')  # The words of jsonschema have texts as Python writes them.
+
+# The handlers of the constructor's keywords.
+_KEYWORDS: Final = {
+    "on_list_tools": "list_tools",
+    "on_call_tool": "call_tool",
+    "on_list_resources": "list_resources",
+    "on_list_resource_templates": "list_resource_templates",
+    "on_read_resource": "read_resource",
+    "on_subscribe_resource": "subscribe",
+    "on_unsubscribe_resource": "unsubscribe",
+    "on_list_prompts": "list_prompts",
+    "on_get_prompt": "get_prompt",
+    "on_completion": "complete",
+    "on_set_logging_level": "set_level",
+    "on_roots_list_changed": "on_roots_list_changed",
+    "on_progress": "on_progress",
+}
+_LISTS: Final = {"tools": "list_tools", "resources": "list_resources", "prompts": "list_prompts"}
 
 
 class Decorator(Protocol):
     """Registers an async function, and returns it."""
 
     def __call__(self, function: F, /) -> F: ...
-
-
-Handler = Callable[[Any, Any], Awaitable[Any]]
 
 
 class HandlerDecorators:
@@ -292,30 +311,6 @@ def _schema_error(schema: Any, value: Any) -> str | None:
     except InvalidMessageError as invalid:
         return str(invalid)
     return error and _QUOTED.sub(lambda text: repr(json.loads(text[0])), error)
-
-
-StateT = TypeVar("StateT", default=Any)
-RequestDataT = TypeVar("RequestDataT", default=Any)
-
-_QUOTED: Final = re.compile(r'"(?:[^"\\]|\\.)*"')  # The words of jsonschema have texts as Python writes them.
-
-# The handlers of the constructor's keywords.
-_KEYWORDS: Final = {
-    "on_list_tools": "list_tools",
-    "on_call_tool": "call_tool",
-    "on_list_resources": "list_resources",
-    "on_list_resource_templates": "list_resource_templates",
-    "on_read_resource": "read_resource",
-    "on_subscribe_resource": "subscribe",
-    "on_unsubscribe_resource": "unsubscribe",
-    "on_list_prompts": "list_prompts",
-    "on_get_prompt": "get_prompt",
-    "on_completion": "complete",
-    "on_set_logging_level": "set_level",
-    "on_roots_list_changed": "on_roots_list_changed",
-    "on_progress": "on_progress",
-}
-_LISTS: Final = {"tools": "list_tools", "resources": "list_resources", "prompts": "list_prompts"}
 
 
 class LowLevelServer(HandlerDecorators, Generic[StateT, RequestDataT]):

@@ -13,6 +13,40 @@ from pydantic import AnyUrl, BaseModel
 from .forms.errors import ErrorFields, MCPDeprecationWarning
 from .forms.form import FORM
 
+# Packages of the official SDK that a program uses by their path: `mcp.server.stdio.stdio_server`.
+_PACKAGES: Final = frozenset(
+    "auth client exceptions fastmcp lowlevel mcpserver server shared stdio streamable_http".split()
+)
+# The areas of the generated package, and the names of FastMCP that are in none of them.
+_AREAS: Final = (
+    *("middleware", "dependencies", "providers", "transforms", "auth", "http", "sampling", "tasks", "skills"),
+    "testing",
+)
+_PREFERRED: Final = {"Progress": "dependencies"}
+_ALIASES: Final = {
+    "CacheHint": "MillisecondCacheHint",
+    "SubscriptionBus": "EventBus",
+    "AccessToken": "OfficialAccessToken",
+    "AuthContext": "AccessRequest",
+    "AuthorizationCode": "StoredAuthorizationCode",
+    "ClientRequestContext": "RequestContext",
+    "ContextManagerLifespan": "lifespan",
+    "PromptResult": "GetPromptResult",
+    "ResourceResult": "ReadResourceResult",
+    "ToolResult": "CallToolResult",
+    "EventStore": "StreamEventStore",
+    "MCPError": "McpError",
+    "Message": "RoleMessage",
+    "OAuthClientProvider": "OfficialOAuthClientProvider",
+    "OAuthToken": "OfficialOAuthToken",
+    "RefreshToken": "StoredRefreshToken",
+    "ServerRequestContext": "RequestContext",
+    "TokenStorage": "OfficialTokenStorage",
+    "TokenVerifier": "OfficialTokenVerifier",
+}
+_RELEASES: Final = {"fastmcp": "4.2.3", "mcp": "2.3.0", "mcp-types": "2.3.0"}
+_RELEASE_OF_V1: Final = "1.30.0"
+
 
 class AnyMiddleware:
     """The type of middleware, for annotations: `ServerMiddleware[State]`."""
@@ -47,39 +81,6 @@ def types_of() -> tuple[Callable[[str], Any], Callable[[], list[str]]]:
         return sorted({name for name in dir(FORM.types) if not name.startswith("_")} | _CONSTANTS.keys())
 
     return get, directory
-
-
-# Packages of the official SDK that a program uses by their path: `mcp.server.stdio.stdio_server`.
-_PACKAGES: Final = frozenset(
-    "auth client exceptions fastmcp lowlevel mcpserver server shared stdio streamable_http".split()
-)
-# The areas of the generated package, and the names of FastMCP that are in none of them.
-_AREAS: Final = (
-    *("middleware", "dependencies", "providers", "transforms", "auth", "http", "sampling", "tasks", "skills"),
-    "testing",
-)
-_PREFERRED: Final = {"Progress": "dependencies"}
-_ALIASES: Final = {
-    "CacheHint": "MillisecondCacheHint",
-    "SubscriptionBus": "EventBus",
-    "AccessToken": "OfficialAccessToken",
-    "AuthContext": "AccessRequest",
-    "AuthorizationCode": "StoredAuthorizationCode",
-    "ClientRequestContext": "RequestContext",
-    "ContextManagerLifespan": "lifespan",
-    "PromptResult": "GetPromptResult",
-    "ResourceResult": "ReadResourceResult",
-    "ToolResult": "CallToolResult",
-    "EventStore": "StreamEventStore",
-    "MCPError": "McpError",
-    "Message": "RoleMessage",
-    "OAuthClientProvider": "OfficialOAuthClientProvider",
-    "OAuthToken": "OfficialOAuthToken",
-    "RefreshToken": "StoredRefreshToken",
-    "ServerRequestContext": "RequestContext",
-    "TokenStorage": "OfficialTokenStorage",
-    "TokenVerifier": "OfficialTokenVerifier",
-}
 
 
 class PackagePath:
@@ -178,10 +179,6 @@ def get_display_name(item: Any) -> str:
     if title is None and (annotations := getattr(item, "annotations", None)) is not None:
         title = getattr(annotations, "title", None)
     return str(item.name if title is None else title)
-
-
-_RELEASES: Final = {"fastmcp": "4.2.3", "mcp": "2.3.0", "mcp-types": "2.3.0"}
-_RELEASE_OF_V1: Final = "1.30.0"
 
 
 def sdk_version(distribution: str) -> str:

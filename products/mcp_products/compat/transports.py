@@ -55,6 +55,9 @@ else:  # Imported when they are used.
     foreign_http = LazyModule("mcp_products.compat.streams.foreign_http")
     trio_server = LazyModule("mcp_products.compat.streams.trio_server")
 
+ClientFactory = Callable[..., Any]
+_MAX_BODY: Final = 4 * 1024 * 1024
+
 
 class StdioServerParameters(BaseModel):
     """The command that starts a server. Frameworks make subclasses with fields of their own."""
@@ -212,9 +215,6 @@ def _session_of(on_session_created: Callable[[str], None] | None, endpoint: str)
         on_session_created(ids[0])
 
 
-ClientFactory = Callable[..., Any]
-
-
 @asynccontextmanager
 async def _own_client(
     factory: ClientFactory | None, headers: Any, timeout: Any, read_timeout: Any, auth: Any
@@ -263,8 +263,6 @@ def http_transport(url: str, oldest: bool = False, client: Any = None, **options
 
 
 # `SseServerTransport` of the official SDK: the HTTP+SSE transport of 2024, as two ASGI applications.
-
-_MAX_BODY: Final = 4 * 1024 * 1024
 
 
 class SseServerTransport:

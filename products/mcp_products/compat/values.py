@@ -14,6 +14,9 @@ from mcp_runtime.errors import LocalError
 from mcp_runtime.protocol.revision import Request, Revision
 from mcp_runtime.server.lists import CacheHint
 
+_SEPARATOR: Final = re.compile(r"[/\\]")
+_ABSOLUTE: Final = re.compile(r"[/\\]|[A-Za-z]:")
+
 
 class MillisecondCacheHint(CacheHint):
     """How long clients may cache a result: a `CacheHint` with milliseconds."""
@@ -77,9 +80,6 @@ class RequestStateSecurity:
 
 
 # Checks of the paths of files that clients name, as the official SDK has them.
-
-_SEPARATOR: Final = re.compile(r"[/\\]")
-_ABSOLUTE: Final = re.compile(r"[/\\]|[A-Za-z]:")
 
 
 class PathEscapeError(ValueError):

@@ -24,6 +24,7 @@ LifespanContextT = TypeVar("LifespanContextT", default=Any)
 SessionT = TypeVar("SessionT", default=Any)
 RequestT = TypeVar("RequestT", default=Any)
 ElicitSchemaModelT = TypeVar("ElicitSchemaModelT", bound=BaseModel)
+Handler = Callable[..., Awaitable[Any]]
 
 
 class SamplingFnT(Protocol):
@@ -66,6 +67,3 @@ class McpHttpClientFactory(Protocol):
     """Makes an HTTP client."""
 
     def __call__(self, headers: dict[str, str] | None = None, timeout: Any = None, auth: Any = None) -> Any: ...
-
-
-Handler = Callable[..., Awaitable[Any]]

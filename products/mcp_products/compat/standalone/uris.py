@@ -18,6 +18,12 @@ from mcp_runtime.protocol.models import is_list
 _EXPRESSION: Final = re.compile(r"\{([?&]?)([^{}]*)\}")
 _PLAIN: Final = frozenset(string.ascii_letters + string.digits + "-._~:/?#&=")
 
+_KINDS: Final[dict[Any, str]] = {
+    inspect.Parameter.VAR_POSITIONAL: "*args",
+    inspect.Parameter.VAR_KEYWORD: "**kwargs",
+    inspect.Parameter.POSITIONAL_ONLY: "positional-only parameters",
+}
+
 
 def parameter_name(name: str) -> str:
     """Return the name of the parameter of a variable."""
@@ -122,13 +128,6 @@ def expand_uri_template(uri_template: str, params: Mapping[str, Any]) -> str:
 
 
 # ---- which functions a component can call ---------------------------------------------------------------------------
-
-
-_KINDS: Final[dict[Any, str]] = {
-    inspect.Parameter.VAR_POSITIONAL: "*args",
-    inspect.Parameter.VAR_KEYWORD: "**kwargs",
-    inspect.Parameter.POSITIONAL_ONLY: "positional-only parameters",
-}
 
 
 def check_function(fn: Callable[..., Any], kind: str) -> None:

@@ -49,6 +49,9 @@ _TTL: Final = 30 * 86_400.0
 REFRESH_SECONDS: Final = 300.0  # Seconds between two looks at the keys.
 
 Clock = Callable[[], float]
+_log: Final = logging.getLogger("mcp_runtime.workers.sessions.endpoint")
+_AGAIN_SECONDS: Final = 0.5  # Seconds between two attempts of a process that has started to reach its store.
+_POLL_SECONDS: Final = 15.0  # Seconds between two looks for changes whose hints were lost.
 
 
 class SharedKeys:
@@ -81,11 +84,6 @@ class SharedKeys:
 
 
 # What makes the HTTP endpoint of one worker a part of an endpoint of several.
-
-_log: Final = logging.getLogger("mcp_runtime.workers.sessions.endpoint")
-
-_AGAIN_SECONDS: Final = 0.5  # Seconds between two attempts of a process that has started to reach its store.
-_POLL_SECONDS: Final = 15.0  # Seconds between two looks for changes whose hints were lost.
 
 
 class SharedEndpoint:

@@ -28,6 +28,16 @@ _ResultT = TypeVar("_ResultT")
 # What this worker has stored for others lately, and stores again if the store has lost it.
 
 _BYTES: Final = 16 << 20  # Bytes that are kept; the oldest messages make room.
+EPOCH_SECONDS: Final = 30 * 86_400.0  # Seconds for which an epoch is stored after the last worker has looked at it.
+_SURE: Final = 0.9  # The part of its time to live for which a sign is there for certain.
+_PART_SECONDS: Final = 1.0  # Seconds to wait for a part of the store: one that has failed holds up no others.
+_log: Final = logging.getLogger("mcp_runtime.workers.sessions.mail")
+
+MAIL_SECONDS: Final = 600.0  # Seconds for which messages to workers are stored after the last one.
+_LATE_SECONDS: Final = 10.0  # Seconds after which a message that its worker has not read is appended again.
+_ALL_SECONDS: Final = 60.0  # Seconds for which messages to all workers are kept here: nobody knows who has read them.
+_TOKENS: Final = 8192  # Messages that are known again: more than both streams have, which are 2,048.
+_TOKEN: Final = "mail"  # The name of the field.
 
 
 @dataclass(slots=True)
@@ -107,10 +117,6 @@ class Outbox:
 # that was emptied or deleted, one that was started again from an older state, and a replica that has taken over too
 # early. In a store of several parts, such as the primaries of a cluster, each of which can lose its past alone, a
 # worker shows signs in all of them.
-
-EPOCH_SECONDS: Final = 30 * 86_400.0  # Seconds for which an epoch is stored after the last worker has looked at it.
-_SURE: Final = 0.9  # The part of its time to live for which a sign is there for certain.
-_PART_SECONDS: Final = 1.0  # Seconds to wait for a part of the store: one that has failed holds up no others.
 
 
 class _Sign(NamedTuple):
@@ -261,15 +267,6 @@ def _seconds_since(times: tuple[float, float]) -> float:
 
 async def _result(work: Callable[[str], Awaitable[_ResultT]], key: str) -> _ResultT:
     return await work(key)
-
-
-_log: Final = logging.getLogger("mcp_runtime.workers.sessions.mail")
-
-MAIL_SECONDS: Final = 600.0  # Seconds for which messages to workers are stored after the last one.
-_LATE_SECONDS: Final = 10.0  # Seconds after which a message that its worker has not read is appended again.
-_ALL_SECONDS: Final = 60.0  # Seconds for which messages to all workers are kept here: nobody knows who has read them.
-_TOKENS: Final = 8192  # Messages that are known again: more than both streams have, which are 2,048.
-_TOKEN: Final = "mail"  # The name of the field.
 
 
 class Mailbox:

@@ -42,6 +42,12 @@ _log: Final = logging.getLogger("mcp_runtime.workers.sessions.sessions")
 
 _UNUSED_SECONDS: Final = 60.0  # Seconds without a request after which a worker forgets a session that the store has.
 
+_EXPIRED: Final = "the session has expired, or was ended by another request"
+_LEAVING: Final = "the server is shutting down: send the request again"
+_TOGETHER: Final = 256  # Sessions that are stored again together.
+_OTHERS_SECONDS: Final = 0.3  # Seconds after a loss for other workers to store again how far clients are.
+_DIGITS: Final = 15  # Of the number of a change in `Last-Event-ID`, at most.
+
 
 class Replicas:
     """The sessions that this worker has used last."""
@@ -208,13 +214,6 @@ def _fields(message: ResultMessage | ErrorMessage | MalformedMessage | Notificat
             "error": {name: value for name, value in error.items() if value is not None},
         }
     return {**fields, "id": message.id, "error": {"code": message.code, "message": message.message}}
-
-
-_EXPIRED: Final = "the session has expired, or was ended by another request"
-_LEAVING: Final = "the server is shutting down: send the request again"
-_TOGETHER: Final = 256  # Sessions that are stored again together.
-_OTHERS_SECONDS: Final = 0.3  # Seconds after a loss for other workers to store again how far clients are.
-_DIGITS: Final = 15  # Of the number of a change in `Last-Event-ID`, at most.
 
 
 class SharedSessions:

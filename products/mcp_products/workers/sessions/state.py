@@ -19,6 +19,7 @@ from mcp_runtime.session.interfaces import Dispatcher
 from mcp_runtime.stores import Store
 
 _log: Final = logging.getLogger("mcp_runtime.workers.sessions.state")
+_DAY: Final = 86_400.0  # Seconds after its last change for which a value is stored.
 
 
 class _ChangeMessage:
@@ -200,8 +201,6 @@ def _core(dispatcher: Dispatcher) -> ServerDispatcher:
 
 
 # The values of sessions in the store that the workers of a server share.
-
-_DAY: Final = 86_400.0  # Seconds after its last change for which a value is stored.
 
 
 class StoredStates:

@@ -28,6 +28,17 @@ from .worker import Worker, failures
 _MARK: Final = b"\x01"  # Begins an entry with a registration. A message begins with a brace or a bracket.
 _LINE: Final = b"\n"
 
+END: Final = b""  # The last entry of a stream that has ended.
+_MAX_UNSTORED: Final = 256  # Messages above which `drain` waits.
+_NO_EVENTS: Final = InMemoryEventStore()
+_NOTHING: Final[list[bytes]] = []  # One object, which is not changed: very many streams have nothing to store.
+_NO_SCOPES: Final[frozenset[str]] = frozenset()  # One object: an empty frozenset has 216 bytes.
+_LONG: Final = STREAM_LIMIT // 2  # Messages after which the first entry may be deleted.
+_FINISHED_SECONDS: Final = 300.0  # Seconds for which a finished stream can be resumed.
+_LOST: Final = "the store of this server has lost messages of this call, which may have run"
+_log: Final = logging.getLogger("mcp_runtime.workers.sessions.streams")
+PAGE: Final = 64  # Entries that are read at once.
+
 
 class Registration(NamedTuple):
     """The scopes that the reader of a stream needs, and the ids of the requests that the stream answers."""
@@ -69,15 +80,6 @@ async def read_messages(worker: Worker, stream: str, after: int, limit: int) -> 
 
 
 # SSE streams that store their messages before they are sent.
-
-END: Final = b""  # The last entry of a stream that has ended.
-_MAX_UNSTORED: Final = 256  # Messages above which `drain` waits.
-_NO_EVENTS: Final = InMemoryEventStore()
-_NOTHING: Final[list[bytes]] = []  # One object, which is not changed: very many streams have nothing to store.
-_NO_SCOPES: Final[frozenset[str]] = frozenset()  # One object: an empty frozenset has 216 bytes.
-_LONG: Final = STREAM_LIMIT // 2  # Messages after which the first entry may be deleted.
-_FINISHED_SECONDS: Final = 300.0  # Seconds for which a finished stream can be resumed.
-_LOST: Final = "the store of this server has lost messages of this call, which may have run"
 
 
 class StreamOwner(Protocol):
@@ -392,11 +394,6 @@ class StoringStream(SSEStream):
             self.last = await self._worker.append(self.id, rest, _FINISHED_SECONDS, last)
         self._notify()
         await self._send_to_holder("news")
-
-
-_log: Final = logging.getLogger("mcp_runtime.workers.sessions.streams")
-
-PAGE: Final = 64  # Entries that are read at once.
 
 
 def session_digest(session_id: str, name: str) -> str:

@@ -8,6 +8,8 @@ from typing import Any
 
 from mcp_products.compat.registered import MARK
 
+DecoratedTool = DecoratedResource = DecoratedPrompt = Callable[..., Any]
+
 
 class Meta:
     """The keywords of a decorator; one that was not given is None."""
@@ -44,9 +46,6 @@ class PromptMeta(Meta):
     """The keywords of `@prompt`."""
 
     type = "prompt"
-
-
-DecoratedTool = DecoratedResource = DecoratedPrompt = Callable[..., Any]
 
 
 def _mark(target: Any, mark: Meta) -> Any:

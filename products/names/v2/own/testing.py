@@ -17,6 +17,7 @@ from mcp_products.compat.sessions.fastmcp_client import Client, SSETransport, St
 from mcp_runtime._lazy import load
 
 _log: Final = logging.getLogger("mcp_runtime.compat.fastmcp")
+HeadlessOAuth = absent("fastmcp.utilities.tests.HeadlessOAuth")
 
 
 class Settings(SimpleNamespace):
@@ -110,6 +111,3 @@ async def run_server_async(
     """Serve an app, and yield its URL."""
     async with asgi_server(server, transport, path, host=host, port=port) as running:
         yield running.url
-
-
-HeadlessOAuth = absent("fastmcp.utilities.tests.HeadlessOAuth")

@@ -353,6 +353,7 @@ class ResumableEventStream:
         self._http = http
         self._headers = headers
         self._reconnect_without_ids = reconnect_without_ids
+        self.on_open: Callable[[], None] | None = None  # Called when the server has answered.
         self.on_close: Callable[[], None] | None = None  # Called when the server closes the stream with a time to wait.
         self._failures = 0
 
@@ -363,6 +364,8 @@ class ResumableEventStream:
             while True:
                 if response is None:
                     response = await self._open(events)
+                    if self.on_open is not None:
+                        self.on_open()
                 if response is not None:
                     async for event in self._http.events(response, events):
                         self._failures = 0

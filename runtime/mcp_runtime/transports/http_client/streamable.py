@@ -314,11 +314,13 @@ class StreamableHTTPClient:
                 raise await self._read_error(response, message)
             await response.aclose()
 
-    async def listen(self) -> None:
-        """Deliver the messages of the standalone SSE stream, opened by GET, as long as the server supports it."""
+    async def listen(self, opened: asyncio.Event) -> None:
+        """Deliver the messages of the standalone SSE stream, opened by GET, as long as the server supports it; set
+        `opened` when the server has answered."""
         while True:
             session = self.session
             stream = ResumableEventStream(self._http, self._headers, reconnect_without_ids=True)
+            stream.on_open = opened.set
             try:
                 async with aclosing(stream.events()) as events:
                     async for event in events:

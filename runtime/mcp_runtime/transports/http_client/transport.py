@@ -21,6 +21,7 @@ from .streamable import LegacyServerError, StreamableHTTPClient
 
 _log: Final = logging.getLogger(__name__)
 
+_LISTEN_SECONDS: Final = 0.25  # Seconds that calls wait for the server to answer the GET of the standalone stream.
 _CLOSE_SECONDS: Final = 2.0  # Seconds to send unsent messages when closing, and again to end the session.
 _MAX_CONCURRENT_RESPONSES: Final = 32  # Responses that are sent at the same time, each over its own connection.
 _MAX_UNSENT: Final = 256  # Unsent responses above which reading pauses.
@@ -249,7 +250,7 @@ class HTTPClientTransport:
                 await self._legacy.send(message, data)
             else:
                 await self._streamable.send_message(message, data)
-                self._listen_after(message)
+                await self._listen_after(message)
             return None
         except MCPError as error:
             _log.debug("not accepted: %s", error)
@@ -257,12 +258,17 @@ class HTTPClientTransport:
         except (TimeoutError, LegacyServerError):
             return ConnectionClosedError("the server did not accept a message in time")
 
-    def _listen_after(self, message: NotificationMessage | None) -> None:
-        """Open the standalone SSE stream once the handshake is complete."""
+    async def _listen_after(self, message: NotificationMessage | None) -> None:
+        """Open the standalone SSE stream once the handshake is complete. Servers of the TypeScript SDK drop what they
+        send before it is open, so that the first call comes after it, if it opens soon."""
         lifecycle = self._streamable.revision.lifecycle
         initialized = isinstance(lifecycle, Handshake) and lifecycle.initialized.method
         if isinstance(message, NotificationMessage) and message.method == initialized and self._closing is None:
-            self._start(self._streamable.listen())
+            opened = asyncio.Event()
+            self._start(self._streamable.listen(opened)).add_done_callback(lambda _: opened.set())
+            with suppress(TimeoutError):
+                async with asyncio.timeout(_LISTEN_SECONDS):
+                    await opened.wait()
 
     def _start(self, coro: Coroutine[Any, Any, Any]) -> asyncio.Task[Any]:
         task = asyncio.get_running_loop().create_task(coro)

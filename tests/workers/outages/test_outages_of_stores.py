@@ -22,7 +22,7 @@ WAIT = 0.1
 @pytest.fixture(autouse=True)
 def quick(monkeypatch: pytest.MonkeyPatch) -> None:
     """Requests wait for the store for a tenth of a second, and workers look after each other often."""
-    monkeypatch.setattr(worker, "_REQUEST_SECONDS", WAIT)
+    monkeypatch.setattr(worker, "REQUEST_SECONDS", WAIT)
     monkeypatch.setattr(worker, "_TICK", 0.05)
     monkeypatch.setattr(worker, "_ALIVE_SECONDS", 0.2)
 
@@ -121,7 +121,7 @@ async def test_a_worker_that_has_not_reached_its_store_yet_answers_503() -> None
 
 
 async def test_a_short_outage_is_not_noticed(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(worker, "_REQUEST_SECONDS", 60.0)  # The outage ends long before, on any machine.
+    monkeypatch.setattr(worker, "REQUEST_SECONDS", 60.0)  # The outage ends long before, on any machine.
     store = FailingStore()
     async with workers(NEWEST, Server().make, store) as client:
         store.outage.is_down = True

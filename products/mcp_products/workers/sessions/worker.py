@@ -37,7 +37,7 @@ else:  # Imported when they are used.
 
 _log: Final = logging.getLogger("mcp_runtime.workers.sessions.worker")
 
-_REQUEST_SECONDS: Final = 2.0  # Seconds for which a request waits for a store that cannot be reached.
+REQUEST_SECONDS: Final = 2.0  # Seconds for which a request waits for a store that cannot be reached.
 _STREAM_SECONDS: Final = 15.0  # Seconds for which what a stream sends waits for it.
 _TICK: Final = 2.0  # Seconds between two signs of life.
 _ALIVE_SECONDS: Final = 10.0  # Seconds after its last sign of life at which a worker counts as ended.
@@ -103,7 +103,7 @@ class Worker:
             begins_late: It may see the store for the first time after a loss, which the others have to notice.
         """
         self._begins_late = begins_late
-        self.store = RetryingStore(store, _REQUEST_SECONDS)
+        self.store = RetryingStore(store, REQUEST_SECONDS)
         self.id = secrets.token_hex(_ID_LENGTH // 2)
         self._namespace = namespace
         self.stream_prefix = self.key("stream")  # What the keys of streams begin with, before their ids.

@@ -42,7 +42,8 @@ MATRICES = ("revision", "REVISIONS", "among(", "HANDSHAKE", "protocol_version")
 # What a module with a long test contains: the mark, or a name of another module by which its tests get the mark.
 MARKS_OF_LONG_TESTS = ("long", "FEW_HOMES", "CELLS", "client_of", *MATRICES)
 DEADLINE = 20.0  # Seconds that a coroutine function gets as a test, where no marker gives it more.
-MOST_DEADLINES = 6  # How many deadlines a test may take to end, after it was cancelled.
+MOST_DEADLINES = 6  # How many deadlines a test may take to end, after it was cancelled;
+MOST_SECONDS = 1800.0  # and how long at most: a test that moves the clock by weeks has a deadline of weeks.
 
 
 def pytest_configure() -> None:
@@ -198,7 +199,8 @@ def pytest_pyfunc_call(pyfuncitem: pytest.Function) -> bool | None:
     arguments = {name: pyfuncitem.funcargs[name] for name in inspect.signature(test).parameters}
     own = pyfuncitem.get_closest_marker("deadline")
     deadline = DEADLINE if own is None else own.args[0]
-    asyncio.run(_ended(asyncio.wait_for(test(**arguments), deadline * PATIENCE), MOST_DEADLINES * deadline * PATIENCE))
+    most = min(MOST_DEADLINES * deadline, MOST_SECONDS) * PATIENCE
+    asyncio.run(_ended(asyncio.wait_for(test(**arguments), deadline * PATIENCE), most))
     return True
 
 

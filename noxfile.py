@@ -159,7 +159,7 @@ def portable(session: nox.Session) -> None:
 
 @nox.session
 def system(session: nox.Session) -> None:
-    """Run the tests of what this system has of its own: Linux, macOS or Windows; `windows` runs the same ones."""
+    """Run the tests of what this system has of its own: Linux, macOS or Windows; `windows` runs a part of them."""
     python(session, "-m", "pytest", "-q", *ON_ANY_SYSTEM)
 
 

@@ -157,6 +157,15 @@ async def test_a_body_that_nobody_reads_fills_no_memory() -> None:
         await response.aclose()
 
 
+async def test_nothing_is_sent_after_the_end() -> None:
+    async with raw_server(OK) as server:
+        async with connected(server) as connection:
+            assert await body(connection) == b"{}"
+        with pytest.raises(ConnectionClosedError):
+            await body(connection)
+        assert len(server.heads) == 1
+
+
 # ---- what needs httpx2 -----------------------------------------------------------------------------------------------
 
 NEEDS: dict[str, dict[str, Any]] = {

@@ -373,7 +373,8 @@ class PlainHTTPClient:
         )
 
     async def aclose(self) -> None:
-        """Close all connections."""
+        """Close all connections. What is sent later is refused by httpx2."""
+        self._is_plain = False
         for connection in list(self._all):
             connection.abort()
         await self._client.aclose()

@@ -21,15 +21,15 @@ from mcp_generated.compat.types_v2 import PROTOCOL_VERSION_META_KEY as PROTOCOL_
 from mcp_generated.compat.types_v2 import UNSUPPORTED_PROTOCOL_VERSION as UNSUPPORTED_PROTOCOL_VERSION
 from mcp_generated.compat.types_v2 import UnsupportedProtocolVersionErrorData as UnsupportedProtocolVersionErrorData
 from mcp_products.compat.forms.absent import absent
+from mcp_runtime.http.headers import METHOD as MCP_METHOD_HEADER
+from mcp_runtime.http.headers import NAME as MCP_NAME_HEADER
+from mcp_runtime.http.headers import PROTOCOL_VERSION as MCP_PROTOCOL_VERSION_HEADER
 from mcp_runtime.http.headers import argument_at, check_parameter_headers, decode_value, header_text, parameter_headers
 from mcp_runtime.http.headers import encode_value as encode_header_value
 
 _HTTP: Final = import_module(f"mcp_generated.{REVISIONS[DEFAULT_REVISION]}.methods").REVISION.http
 _PREFIX: Final = "Mcp-Param-"
 
-MCP_PROTOCOL_VERSION_HEADER: Final = "mcp-protocol-version"
-MCP_METHOD_HEADER: Final = "mcp-method"
-MCP_NAME_HEADER: Final = "mcp-name"
 NAME_BEARING_METHODS: Final = MappingProxyType(_HTTP.name_params)
 ERROR_CODE_HTTP_STATUS: Final = MappingProxyType(_HTTP.statuses)
 

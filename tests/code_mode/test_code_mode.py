@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import asyncio
+import gc
 import json
+import os
+import subprocess
 import sys
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -49,6 +52,25 @@ def shop() -> App:
 def with_code_mode(app: App, **settings: Any) -> App:
     app.add_transform(CodeMode(**settings))
     return app
+
+
+def processes() -> set[str]:
+    """The processes of sandboxes that this process has."""
+    children = subprocess.run(["ps", "-o", "pid=,args=", "--ppid", str(os.getpid())], stdout=subprocess.PIPE, text=True)
+    return {line for line in children.stdout.splitlines() if "monty" in line}
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="ps lists the children of a process on Linux")
+async def test_the_processes_of_an_app_that_nobody_has_end() -> None:
+    before = processes()
+    app = with_code_mode(shop())
+    assert await ran(app, "1 + 1") == (True, "2")
+    assert processes() - before
+    del app
+    while processes() - before:  # Until the deadline of the test.
+        gc.collect()
+        await asyncio.sleep(0.01)
+    assert processes() <= before
 
 
 async def ran(app: App, code: str, **more: Any) -> tuple[bool, str]:

@@ -8,14 +8,13 @@ program calls run in the event loop, in the context of the request.
 from __future__ import annotations
 
 import asyncio
-import atexit
 import os
 import threading
 from collections.abc import Callable, Collection
 from contextlib import suppress
 from importlib import import_module
 from typing import Any, Final
-from weakref import WeakKeyDictionary
+from weakref import WeakKeyDictionary, finalize
 
 from mcp_runtime.errors import NotInstalledError
 
@@ -34,7 +33,8 @@ _POLICY: Final[Any] = {"sleep": "zero", "timezone": "utc"}
 
 
 class MontySandbox:
-    """A pool of processes that run programs. They start with the first program, and end with this process."""
+    """A pool of processes that run programs. They start with the first program, and end when nobody has the pool any
+    more, at the latest with this process."""
 
     def __init__(self, processes: int | None = None) -> None:
         """Create a pool.
@@ -107,7 +107,7 @@ class MontySandbox:
             if self._pool is None:
                 pool = pydantic_monty.Monty(max_processes=self._processes, checkout_timeout=_WAIT)
                 pool.__enter__()
-                atexit.register(pool.__exit__, None, None, None)
+                finalize(self, pool.__exit__, None, None, None)
                 self._pool = pool
         return self._pool
 

@@ -145,12 +145,6 @@ def _with_article(name: str) -> str:
     return f"{'an' if name[:1] in _VOWELS else 'a'} {name}"
 
 
-# One side of a recorded connection, replayed: the lines to send, and the differences of received ones; and the text
-# form of such a connection.
-#
-# Nothing here does any I/O. Ids and progress tokens may differ from the recorded ones: the value that the other side
-# chose replaces the recorded one everywhere.
-
 # The text form of a recorded connection: one step in each line; and the comparison of messages with it.
 #
 # | line       | meaning                                                              |
@@ -250,7 +244,11 @@ def _difference_of_objects(expected: dict[str, Any], received: dict[str, Any], p
 
 
 class Replay:
-    """One side of a recorded connection, up to its end."""
+    """One side of a recorded connection, up to its end: the lines to send, and the differences of received ones.
+
+    It does no I/O. Ids and progress tokens may differ from the recorded ones: the value that the other side chose
+    replaces the recorded one everywhere.
+    """
 
     def __init__(self, name: str, steps: Sequence[TranscriptStep], side: Side) -> None:
         for step in steps:

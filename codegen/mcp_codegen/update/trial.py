@@ -252,8 +252,6 @@ def _check_types(folder: Path, revision: str, module: str) -> Iterator[Finding]:
         yield Finding("types", place, f"{text}; correct the type in the schema, or pass --no-type-check")
 
 
-# The plan of a conversation: what each side sends and answers, with samples of the types of a revision.
-
 # Sample values of the types of a revision, as JSON: the smallest value, and one with the optional properties.
 
 

@@ -270,7 +270,7 @@ class Registrations(Administration):
         """
         own: Any = load(f"{__package__}.methods")
         kind = Notification if notification else Request
-        check_name("method", method, self.types.__name__.rsplit(".", 2)[0], "client_to_server", own.line_for_app)
+        check_name("method()", method, self.types.__name__.rsplit(".", 2)[0], "client_to_server", own.line_for_app)
         if (method, kind) in self.registry.methods:
             raise LocalError(f"the app {self.name!r} has the method {method!r} already: use another name")
 

@@ -273,7 +273,7 @@ class HostClient:
         Raises LocalError for a method of the protocol, and InvalidResponseError for a result of another type.
         """
         client = self._sole("request")
-        check_name("request", method, self.package, "client_to_server", self._line)
+        check_name("request()", method, self.package, "client_to_server", self._line)
         options = client.options_with("request", options, self._with_progress(options, keywords))
         sent = await client.request_own(method, json_of("request", params), options)
         return cast(ResultT, read_result(method, sent, result))
@@ -288,7 +288,7 @@ class HostClient:
         Raises LocalError for a method of the protocol.
         """
         client = self._sole("notify")
-        check_name("notify", method, self.package, "client_to_server", self._line)
+        check_name("notify()", method, self.package, "client_to_server", self._line)
         await client.notify_own(method, json_of("notify", params))
 
     def on(self, method: str, function: Callable[..., Any]) -> None:
@@ -303,7 +303,7 @@ class HostClient:
 
         Raises LocalError for a method of the protocol.
         """
-        check_name("on", method, self.package, "server_to_client", line_of_function)
+        check_name("on()", method, self.package, "server_to_client", line_of_function)
         if not callable(function):
             raise LocalError(f'on() needs a function: client.on("acme/changed", f); {shown(function)} is not')
         handler = own_handler(function)

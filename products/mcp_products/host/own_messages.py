@@ -15,11 +15,11 @@ from mcp_runtime.protocol.revision import Direction
 from mcp_runtime.usage.rules import shown
 
 
-def check_name(function: str, method: object, package: str, direction: Direction, line: Callable[[str], str]) -> None:
+def check_name(place: str, method: object, package: str, direction: Direction, line: Callable[[str], str]) -> None:
     """Raise LocalError unless a method is a name with the prefix of a vendor, which the protocol does not have.
 
     Args:
-        function: The function whose argument it is.
+        place: Where the method was written, as the error names it: `notify()` for an argument of that function.
         method: The method.
         package: The generated package of the protocol.
         direction: The direction of its messages.
@@ -27,10 +27,10 @@ def check_name(function: str, method: object, package: str, direction: Direction
     """
     if not isinstance(method, str) or "/" not in method.strip("/") or method != method.strip():
         example = 'a method begins with the name of its vendor, such as "acme/search"'
-        raise LocalError(f"{function}(): {example}; {shown(method)} does not")
+        raise LocalError(f"{place}: {example}; {shown(method)} does not")
     name = protocol_names(package, direction).get(method)
     if name is not None:
-        raise LocalError(f"{function}(): {method!r} is a method of the protocol: {line(name)}")
+        raise LocalError(f"{place}: {method!r} is a method of the protocol: {line(name)}")
 
 
 def json_of(function: str, params: object) -> dict[str, Any]:

@@ -91,7 +91,7 @@ class OwnContext(InputContext):
 
         Raises LocalError for a method of the protocol, which has a method of its own here.
         """
-        check_name("notify", method, self.revision.package, "server_to_client", _line_of)
+        check_name("notify()", method, self.revision.package, "server_to_client", _line_of)
         row = own_row(self.revision, method, Notification)
         await self._send_notification(row, json_of("notify", params), None)
 

@@ -11,13 +11,13 @@ import ssl
 from collections import deque
 from collections.abc import AsyncGenerator, Callable, Mapping
 from importlib.util import find_spec
-from typing import TYPE_CHECKING, Any, Final, NamedTuple, cast
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 from urllib.request import getproxies
 
 import httpx2
 
 from mcp_runtime.http.outgoing import default_tls
-from mcp_runtime.transports.http_client.connection import HTTPOptions
+from mcp_runtime.transports.http_client.connection import ClientResponse, HTTPOptions
 
 from .switches import ENABLED as SWITCHED_ON
 
@@ -42,7 +42,7 @@ class SentRequest(NamedTuple):
 
 
 class WireResponse:
-    """A response, whose body arrives after it: what the HTTP transport of clients uses of a response of httpx2.
+    """A response, whose body arrives after it: a `ClientResponse`.
 
     `headers` are by lower-case names; `raw` has all of them in their order.
     """
@@ -59,9 +59,6 @@ class WireResponse:
         "_error",
         "_wake",
     )
-
-    is_stream_consumed = False
-    """No other code has read the body."""
 
     def __init__(
         self, status: int, raw: list[tuple[bytes, bytes]], request: SentRequest, connection: WireConnection
@@ -298,7 +295,7 @@ class PlainHTTPClient:
             return PlainRequest(method, url, headers, content, timeout.read)
         return self._client.build_request(method, url, headers=headers, content=content, timeout=timeout)
 
-    async def send(self, request: PlainRequest | httpx2.Request, **settings: Any) -> httpx2.Response:
+    async def send(self, request: PlainRequest | httpx2.Request, **settings: Any) -> ClientResponse:
         """Send a request, and return its response. Raises the errors of httpx2."""
         if not isinstance(request, PlainRequest):
             return await self._client.send(request, **settings)
@@ -313,7 +310,7 @@ class PlainHTTPClient:
             raise httpx2.ReadTimeout("no response in time") from None
         if "set-cookie" in response.headers:
             self._use_cookies(response)
-        return cast(httpx2.Response, response)  # It has all that the transport uses.
+        return response
 
     def _encoded(self, headers: Mapping[str, str], body: bytes) -> bytes:
         """Return the bytes of a request. Raises LocalProtocolError for a header that would end early."""

@@ -133,7 +133,7 @@ class _Exchange:
     connection: http_client.HTTPConnection
     row: Row
     id: int
-    response: httpx2.Response
+    response: http_client.ClientResponse
 
     async def read(self) -> Any:
         """Return the result in the body; with an error status, a body may be a response of JSON-RPC as well."""

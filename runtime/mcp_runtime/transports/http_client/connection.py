@@ -6,10 +6,10 @@ import asyncio
 import logging
 import random
 import ssl
-from collections.abc import AsyncGenerator, Callable, Mapping
+from collections.abc import AsyncGenerator, AsyncIterator, Callable, Mapping
 from contextlib import aclosing, suppress
 from dataclasses import dataclass, field
-from typing import Final, cast
+from typing import Final, Protocol, cast
 from urllib.parse import urljoin, urlsplit
 
 from ... import products
@@ -90,6 +90,38 @@ class HTTPOptions:
         return float(getattr(self.auth, "login_timeout", 0.0))
 
 
+class ClientRequest(Protocol):
+    """The request of a response, as error messages name it."""
+
+    @property
+    def method(self) -> str: ...
+
+    @property
+    def url(self) -> object: ...
+
+
+class ClientResponse(Protocol):
+    """A response, whose body arrives after it: what is used of a response of httpx2, and all that another has."""
+
+    @property
+    def status_code(self) -> int: ...
+
+    @property
+    def headers(self) -> Mapping[str, str]:
+        """The headers, by lower-case names."""
+        ...
+
+    @property
+    def request(self) -> ClientRequest: ...
+
+    def aiter_raw(self) -> AsyncIterator[bytes]:
+        """Yield the parts of the body. Raises httpx2.ReadError if it is cut off."""
+        ...
+
+    async def aclose(self) -> None:
+        """Drop the rest of the body."""
+
+
 def _new_client(url: str, options: HTTPOptions) -> httpx2.AsyncClient:
     limits = httpx2.Limits(max_connections=None, max_keepalive_connections=_MAX_IDLE_CONNECTIONS)
     client = httpx2.AsyncClient(verify=options.tls or default_tls(), proxy=options.proxy, limits=limits)
@@ -120,7 +152,7 @@ class HTTPConnection:
         body: bytes | None = None,
         url: str = "",
         wait_for_response: bool = True,
-    ) -> httpx2.Response:
+    ) -> ClientResponse:
         """Send a request and return the response, whose body is not read yet; the caller closes it.
 
         Args:
@@ -157,7 +189,7 @@ class HTTPConnection:
 
     async def _send_until_begun(
         self, method: str, url: str, headers: Mapping[str, str], body: bytes | None, timeout: httpx2.Timeout
-    ) -> httpx2.Response:
+    ) -> ClientResponse:
         """Send a request, again while the server refuses to begin with it: what may have run is not sent again.
 
         Raises ConnectionClosedError.
@@ -187,7 +219,7 @@ class HTTPConnection:
             await asyncio.sleep(wait * (1 + _SPREAD * random.random()))
         raise AssertionError("the last attempt returns or raises")
 
-    async def _send_once(self, request: httpx2.Request) -> httpx2.Response:
+    async def _send_once(self, request: httpx2.Request) -> ClientResponse:
         request.extensions[REVISION_EXTENSION] = self.negotiated
         if self.options.auth is not None:
             return await self._send_authorized(request, self.options.auth)
@@ -213,7 +245,7 @@ class HTTPConnection:
                     raise
                 await self.read_error(response)
 
-    async def read(self, response: httpx2.Response) -> bytes:
+    async def read(self, response: ClientResponse) -> bytes:
         """Return the body. Raises InvalidResponseError if it is too long, ConnectionClosedError if it is cut off."""
         self._check_coding(response)
         limit = self.options.max_bytes
@@ -235,7 +267,7 @@ class HTTPConnection:
             await response.aclose()
         return b"".join(parts)
 
-    async def read_error(self, response: httpx2.Response) -> bytes:
+    async def read_error(self, response: ClientResponse) -> bytes:
         """Return the body of an error response; empty if it is too long or has a content coding."""
         body = b""
         try:
@@ -248,7 +280,7 @@ class HTTPConnection:
             await response.aclose()
         return b"" if response.headers.get("content-encoding", "identity") != "identity" else body
 
-    async def events(self, response: httpx2.Response, events: SSEDecoder) -> AsyncGenerator[ServerSentEvent, None]:
+    async def events(self, response: ClientResponse, events: SSEDecoder) -> AsyncGenerator[ServerSentEvent, None]:
         """Yield the events of a stream until it ends or is cut off. Raises InvalidResponseError if one is too long."""
         self._check_coding(response)
         try:
@@ -268,7 +300,7 @@ class HTTPConnection:
             events.retry = previous.retry
         return events
 
-    def check_stream(self, response: httpx2.Response) -> None:
+    def check_stream(self, response: ClientResponse) -> None:
         """Raise HTTPStatusError for an error status, and InvalidResponseError if the body is no SSE stream."""
         if response.status_code != 200:
             raise self.status_error(response)
@@ -278,7 +310,7 @@ class HTTPConnection:
                 f"{self.describe(response)}: the content type has to be {EVENT_STREAM}, not {kind[:100]!r}"
             )
 
-    def status_error(self, response: httpx2.Response) -> HTTPStatusError:
+    def status_error(self, response: ClientResponse) -> HTTPStatusError:
         """Return the error for a response with an error status."""
         message = f"{self.describe(response)}: status {response.status_code}"
         if (seconds := seconds_to_wait(response.status_code, response.headers)) is not None:
@@ -295,11 +327,11 @@ class HTTPConnection:
             )
         return HTTPStatusError(message, response.status_code)
 
-    def describe(self, response: httpx2.Response) -> str:
+    def describe(self, response: ClientResponse) -> str:
         """Return the method and URL of the request, for error messages."""
         return f"{response.request.method} {redact_url(str(response.request.url))}"
 
-    def _check_coding(self, response: httpx2.Response) -> None:
+    def _check_coding(self, response: ClientResponse) -> None:
         coding = response.headers.get("content-encoding", "identity").lower()
         if coding not in ("identity", ""):
             raise InvalidResponseError(
@@ -312,9 +344,9 @@ class HTTPConnection:
             await self._client.aclose()
 
 
-async def parts_of(response: httpx2.Response) -> AsyncGenerator[bytes, None]:
+async def parts_of(response: ClientResponse) -> AsyncGenerator[bytes, None]:
     """Yield the body of a response as it arrives; whole, if the client of the program has read it, as a mock does."""
-    if response.is_stream_consumed:
+    if isinstance(response, httpx2.Response) and response.is_stream_consumed:
         yield await response.aread()
         return
     async for part in response.aiter_raw():
@@ -357,7 +389,7 @@ class ResumableEventStream:
         self.on_close: Callable[[], None] | None = None  # Called when the server closes the stream with a time to wait.
         self._failures = 0
 
-    async def events(self, response: httpx2.Response | None = None) -> AsyncGenerator[ServerSentEvent, None]:
+    async def events(self, response: ClientResponse | None = None) -> AsyncGenerator[ServerSentEvent, None]:
         """Yield the events. Raises MCPError if the stream cannot be opened or resumed."""
         events = self._http.decoder()
         try:
@@ -383,7 +415,7 @@ class ResumableEventStream:
             if response is not None:
                 await response.aclose()
 
-    async def _open(self, events: SSEDecoder) -> httpx2.Response | None:
+    async def _open(self, events: SSEDecoder) -> ClientResponse | None:
         """Open the stream by GET; return None after a failure that a retry may solve."""
         last = {LAST_EVENT_ID: events.last_id} if events.last_id else {}
         try:

@@ -13,8 +13,6 @@ from functools import partial
 from itertools import count
 from typing import Final
 
-import httpx2
-
 from ...aio.shared_work import SharedWork
 from ...aio.tasks import PauseGate
 from ...errors import (
@@ -43,7 +41,7 @@ from ...protocol.jsonrpc import ErrorMessage, Id, MalformedMessage, Message, Req
 from ...protocol.models import is_object
 from ...protocol.result_types import FollowedPages
 from ...protocol.revision import Handshake, Revision
-from .connection import HTTPConnection, ResumableEventStream
+from .connection import ClientResponse, HTTPConnection, ResumableEventStream
 
 # The tool arguments to repeat in HTTP headers, as the input schemas of the last list of tools declare them.
 
@@ -145,7 +143,7 @@ class StreamableHTTPClient:
 
     async def _post(
         self, message: Outgoing, data: bytes, *, opens: bool = False, wait_for_response: bool = True
-    ) -> httpx2.Response:
+    ) -> ClientResponse:
         """Send a POST and return the response; `opens` is True for a request that opens a session.
 
         If the server has ended the session, the message is sent again in a new one: the server has not handled it.
@@ -163,7 +161,7 @@ class StreamableHTTPClient:
                 await self.reopen(session)
         raise ConnectionClosedError(f"{self._http.describe(response)}: the server ended the new session at once")
 
-    async def _read_error(self, response: httpx2.Response, request: Outgoing) -> MCPError:
+    async def _read_error(self, response: ClientResponse, request: Outgoing) -> MCPError:
         """Return the error of an error response: its JSON-RPC error, or an HTTPStatusError without one.
 
         Raises LegacyServerError if the server may be one of the HTTP+SSE transport.
@@ -178,7 +176,7 @@ class StreamableHTTPClient:
         return error
 
     async def _read_response(
-        self, response: httpx2.Response, request: RequestMessage, receive: Receive, opens: bool
+        self, response: ClientResponse, request: RequestMessage, receive: Receive, opens: bool
     ) -> None:
         """Deliver the response to a request, and the messages that come with it."""
         try:
@@ -207,7 +205,7 @@ class StreamableHTTPClient:
         finally:
             await response.aclose()
 
-    async def _follow(self, response: httpx2.Response, request: RequestMessage, receive: Receive) -> None:
+    async def _follow(self, response: ClientResponse, request: RequestMessage, receive: Receive) -> None:
         """Deliver the messages of a stream until the response has arrived, and up to _END_SECONDS longer."""
         stream = ResumableEventStream(self._http, self._headers, reconnect_without_ids=False)
         stream.ended = not isinstance(self.revision.lifecycle, Handshake)
@@ -351,7 +349,7 @@ class StreamableHTTPClient:
 
     # ---- the session -------------------------------------------------------------------------------------------------
 
-    def _store_session_id(self, response: httpx2.Response, request: RequestMessage) -> None:
+    def _store_session_id(self, response: ClientResponse, request: RequestMessage) -> None:
         """Store the id of the new session. Raises InvalidResponseError if the id is invalid."""
         id = response.headers.get(SESSION_ID)
         if id is not None and not is_session_id(id):

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import os
 import signal
+import subprocess
 import sys
 import urllib.error
 import urllib.request
@@ -128,6 +129,28 @@ def test_without_the_sdk_the_line_that_installs_it_is_named_and_a_gateway_shows_
 def test_a_wrong_path_is_refused_where_it_is_written(path: object) -> None:
     with pytest.raises(LocalError, match=r"run\(\): metrics_path must be a path"):
         App("wrong").run("http", metrics_path=path)  # type: ignore[arg-type]
+
+
+ASGI = """
+import asyncio, httpx2, sys
+from mcp_generated import App
+import mcp_products.hosting.run
+App("plain").asgi()
+print("mcp_products.metrics.process" in sys.modules)
+
+async def scraped():
+    transport = httpx2.ASGITransport(App("measured").asgi(path="/mcp", metrics_path="/metrics"))
+    async with httpx2.AsyncClient(transport=transport, base_url="http://127.0.0.1") as client:
+        answer = await client.get("/metrics")
+        print(answer.status_code, answer.headers["content-type"].split(";")[0])
+
+asyncio.run(scraped())
+"""
+
+
+def test_an_asgi_application_has_the_route_and_only_who_asks_for_it_imports_what_measures() -> None:
+    done = subprocess.run([sys.executable, "-c", ASGI], capture_output=True, text=True)
+    assert done.stdout.splitlines() == ["False", "200 text/plain"], done.stderr
 
 
 # ---- real processes --------------------------------------------------------------------------------------------------

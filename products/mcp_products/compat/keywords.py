@@ -103,6 +103,7 @@ class OfficialEndpointKeywords(AccessKeywords, total=False):
     card: bool | ServerCard
     health_path: str | None
     ready_path: str | None
+    metrics_path: str | None
     transport_security: TransportSecuritySettings | None
     host_origin_protection: bool | None
     allowed_hosts: Sequence[str] | None
@@ -126,7 +127,6 @@ class OfficialRunKeywords(OfficialHTTPKeywords, total=False):
     uvicorn: dict[str, Any] | None
     server: Literal["uvicorn", "hypercorn", "granian"]
     workers: int
-    metrics_path: str | None
 
 
 class LowLevelHTTPKeywords(AccessKeywords, total=False):
@@ -140,6 +140,7 @@ class LowLevelHTTPKeywords(AccessKeywords, total=False):
     store: str | Store
     health_path: str | None
     ready_path: str | None
+    metrics_path: str | None
     debug: bool
     mount_path: str
     streamable_http_path: str

@@ -18,7 +18,6 @@ from types import FrameType
 from typing import TYPE_CHECKING, Any, Final, Protocol
 
 from mcp_products.fast.http import observed
-from mcp_products.metrics.process import PROCESS
 from mcp_products.platforms.error_output import ExitTimer, exit_without_threads
 from mcp_runtime import stores
 from mcp_runtime._lazy import load
@@ -91,8 +90,7 @@ def serve_with_uvicorn(servers: Sequence[Service], *, host: str = _THIS_MACHINE,
         if place is None:
             return _supervise(workers, host, **settings)
         if place.store != _NO_FOLDER:
-            temporary = processes.TemporaryStore.of_worker(place.store, PROCESS.end)
-            PROCESS.share(temporary.folder)
+            temporary = _temporary_store(processes, place.store, settings.get("metrics_path") is not None)
             settings["store"] = temporary.url if settings.get("store", "memory") == "memory" else settings["store"]
     exit_timer = ExitTimer()
     server, listener = _prepare(servers, host, exit_timer, place=place, **settings)
@@ -184,7 +182,7 @@ def _prepare(
     if place is None:
         _warn_about_hosts(host, settings.get("hosts"))
     if (measured_at := settings.pop("metrics_path", None)) is not None:
-        settings["routes"] = [*settings.get("routes", ()), _metrics_route(measured_at)]
+        settings["routes"] = [*settings.get("routes", ()), metrics_route(measured_at)]
     shared = _shared(servers, settings)
     application = MCPASGIApp(servers, path=path, shared=shared, **settings)
     drain = _DRAIN_SECONDS if shared is None else _WORKER_DRAIN_SECONDS
@@ -218,7 +216,18 @@ def _prepare(
     return with_handshake_deadline(server_class, limits.head_timeout)(loaded), listener
 
 
-def _metrics_route(path: str) -> Any:
+def _temporary_store(processes: Any, url: str, is_measured: bool) -> Any:
+    """Return the store of a worker in a temporary folder, where it also writes what it measures."""
+    if not is_measured:
+        return processes.TemporaryStore.of_worker(url)
+    process = load("mcp_products.metrics.process").PROCESS
+    temporary = processes.TemporaryStore.of_worker(url, process.end)
+    process.share(temporary.folder)
+    return temporary
+
+
+def metrics_route(path: str) -> Any:
+    """Return the route of what this process has measured. Raises LocalError if an extra is missing."""
     try:
         return load("mcp_products.metrics.route").metrics_route(path)
     except ModuleNotFoundError as error:

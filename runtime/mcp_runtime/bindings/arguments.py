@@ -88,6 +88,7 @@ class ASGISettings(TypedDict, total=False):
     store: str | Store
     health_path: str | None
     ready_path: str | None
+    metrics_path: str | None
 
 
 class StdioServerSettings(TypedDict, total=False):
@@ -104,7 +105,6 @@ class HTTPServerSettings(ASGISettings, total=False):
     uvicorn: dict[str, Any] | None
     server: Literal["uvicorn", "hypercorn", "granian"]
     workers: int
-    metrics_path: str | None
 
 
 class _ClientSettings(TypedDict, total=False):

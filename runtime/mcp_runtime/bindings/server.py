@@ -51,9 +51,12 @@ class Hosting(Protocol):
     async def serve_http(self, servers: Sequence[Service], **settings: Any) -> None:
         """Serve in the running event loop until SIGINT or SIGTERM."""
 
+    def metrics_route(self, path: str) -> Any:
+        """Return the Starlette route of what this process measures. Raises LocalError if an extra is missing."""
 
-def _hosting() -> Hosting:
-    return cast("Hosting", products.require("hosting", 'run("http")'))
+
+def _hosting(user: str = 'run("http")') -> Hosting:
+    return cast("Hosting", products.require("hosting", user))
 
 
 class Versions(Protocol):
@@ -123,10 +126,9 @@ class BaseServer(ServerCore):
             server: The ASGI server: "uvicorn" (the default), or "hypercorn" or "granian", which need the extra of that
                 name.
             settings: The other keywords of `asgi`: `hosts`, `origins`, `owner`, `auth`, `event_store`, `limits`,
-                `legacy_sse`, `routes`, `json_response`, `stateless_http`, `store`, `health_path` and `ready_path`.
+                `legacy_sse`, `routes`, `json_response`, `stateless_http`, `store`, `health_path`, `ready_path`
+                and `metrics_path`, which has what all workers have measured.
             workers: How many processes serve, by default 1. They share the store, or else a temporary SQLite file.
-            metrics_path: A path with what all these processes have measured, for Prometheus, such as "/metrics". It
-                needs the extra `metrics`.
 
         Raises LocalError for an unknown transport, a wrong value and inside a running event loop, and TypeError for an
         unknown keyword.
@@ -187,6 +189,8 @@ class BaseServer(ServerCore):
                 "sqlite:///path", "redis://host" or a Store.
             health_path: A path that answers 200 while the process runs, such as "/healthz".
             ready_path: A path that answers 200 while requests can be served, and 503 otherwise, such as "/readyz".
+            metrics_path: A path with what this process has measured, for Prometheus, such as "/metrics". It needs the
+                extra `metrics`.
 
         Raises TypeError for an unknown keyword, and LocalError for a wrong value.
         """
@@ -298,6 +302,9 @@ def _run(services: Sequence[Candidate[Service]], transport: str, **settings: Any
 def _asgi(candidates: Sequence[Candidate[Service]], settings: Any) -> MCPASGIApp:
     services = [candidate.get() for candidate in candidates]
     keywords = dict(settings)
+    if (measured_at := keywords.pop("metrics_path", None)) is not None:
+        route = _hosting("metrics_path= of asgi()").metrics_route(measured_at)
+        keywords["routes"] = [*keywords.get("routes", ()), route]
     store = keywords.pop("store", "memory")
     if store == "memory":
         return http_server.MCPASGIApp(services, **keywords)

@@ -51,7 +51,7 @@ MAX_CODE_LINES = {
     TENANTS: 900,
     VIEWS: 100,
     CODE_MODE: 600,
-    "runtime": 11_955,
+    "runtime": 11_973,
     "products": 37_920,
     LINT: 2_550,
     CARDS: 300,

@@ -66,10 +66,10 @@ async def test_a_stream_that_is_not_read_is_cut(kind: str, parser: str) -> None:
             with await attacked.converse(buffer=4096) as client:
                 await client.post(b"".join(client.requests.call("large")))
                 assert await asyncio.get_running_loop().sock_recv(client.stream.sock, 1)
-                await attacked.pass_time(20)
-                assert await other.answers()
-                await attacked.pass_time(100)
-                assert len(await client.stream.ends()) < LARGE
+                for _ in range(6):  # A relay gets the response from another process, which takes time of its own.
+                    await attacked.pass_time(20)
+                    assert await other.answers()
+                assert len(await client.stream.ends(LARGE)) < LARGE
             assert await other.answers()
 
 
@@ -79,7 +79,7 @@ async def test_a_stream_that_is_not_read_is_cut(kind: str, parser: str) -> None:
 async def test_clients_that_reset_their_streams_delay_no_other(kind: str, parser: str) -> None:
     async with server(parser, kind=kind, rev=REV) as attacked:
         with await attacked.converse() as other:
-            for _ in range(12):
+            for _ in range(4):
                 with await attacked.converse(buffer=4096) as client:
                     await client.post(b"".join(client.requests.call("large")))
                 assert await other.answers()

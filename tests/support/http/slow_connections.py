@@ -194,9 +194,9 @@ class RawSocket:
             pass
         return self.received
 
-    async def ends(self) -> bytes:
-        """What comes until the server ends the connection."""
-        while await self.read():
+    async def ends(self, most: int | None = None) -> bytes:
+        """What comes until the server ends the connection, or, of one that may stay open, until it is so many bytes."""
+        while (most is None or len(self.received) < most) and await self.read():
             pass
         return self.received
 
@@ -249,9 +249,10 @@ class Conversation:
     async def answers(self) -> bool:
         """Whether a call is answered on the stream."""
         before = self.stream.received.count(b'"hi"')
+        errors = self.stream.received.count(b'"error"')
         await self.post(self.requests.echo())
         while self.stream.received.count(b'"hi"') == before:
-            if not await self.stream.read():
+            if self.stream.received.count(b'"error"') > errors or not await self.stream.read():
                 return False
         return True
 

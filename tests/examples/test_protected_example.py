@@ -115,6 +115,7 @@ def test_one_process_is_server_and_authorization_server_for_clients_of_the_revis
         asyncio.run(asyncio.wait_for(run(url), DEADLINE))
 
 
+@pytest.mark.edges("mcp==2")
 @pytest.mark.long
 @pytest.mark.parametrize("sdk", ["mcp==1.30.0", "mcp==2.3.0"])
 def test_the_official_python_client_logs_in_to_it_too(served: tuple[str, str], sdk: str) -> None:
@@ -124,6 +125,7 @@ def test_the_official_python_client_logs_in_to_it_too(served: tuple[str, str], s
     assert set(got["scope"].split()) == {"notes:read", "notes:write"}
 
 
+@pytest.mark.edges("client@")
 @pytest.mark.long
 @pytest.mark.parametrize("package", ["@modelcontextprotocol/sdk@1.32.2", "@modelcontextprotocol/client@2.4.0"])
 def test_the_official_typescript_client_logs_in_to_it_too(served: tuple[str, str], package: str) -> None:

@@ -34,6 +34,7 @@ def target(transport: str, revision: str) -> list[str]:
     [("mcp==1.30.0", rev.id) for rev in ALL_REVISIONS if not rev.stateless]
     + [("mcp==2.3.0", rev.id) for rev in ALL_REVISIONS],
 )
+@pytest.mark.edges
 def test_the_official_python_client_uses_it(sdk: str, version: str, transport: str) -> None:
     check_official_client(driven(python_peer(sdk), "python_one.py", version, *target(transport, version)), version)
 
@@ -47,6 +48,7 @@ def test_the_official_python_client_uses_it(sdk: str, version: str, transport: s
         ("@modelcontextprotocol/client@2.4.0", "auto", "2026-07-28"),
     ],
 )
+@pytest.mark.edges
 def test_the_official_typescript_client_uses_it(package: str, negotiation: str, version: str, transport: str) -> None:
     folder = node_peer(package)
     driver = str(PEER_DRIVERS / "typescript_one.mjs")

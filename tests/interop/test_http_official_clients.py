@@ -44,6 +44,7 @@ def check(seen: dict[str, Any], version: str) -> None:
     assert seen["status"]["waiting"] == 0 and seen["status"]["cancelled"] == 1
 
 
+@pytest.mark.edges("h11-@modelcontextprotocol/client@2.4.0-http-auto", "httptools-@modelcontextprotocol/sdk@1.32.2-sse")
 @pytest.mark.parametrize(("parser", "requirement", "transport", "negotiation", "version"), TYPESCRIPT)
 def test_the_typescript_client_uses_our_server(
     host: str, requirement: str, transport: str, negotiation: str, version: str

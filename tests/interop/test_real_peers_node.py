@@ -118,6 +118,7 @@ def test_the_server_gets_a_small_environment(monkeypatch: pytest.MonkeyPatch, tr
     converse(conversation)
 
 
+@pytest.mark.edges
 def test_a_tool_makes_a_resource_and_tells_that_the_list_changed() -> None:
     async def conversation(client: Everything) -> None:
         data = "data:text/plain;base64," + base64.b64encode(b"a text").decode()

@@ -101,6 +101,7 @@ def messages(notifications: list[dict[str, Any]], method: str) -> list[Any]:
     return [notification for notification in notifications if notification["method"] == method]
 
 
+@pytest.mark.edges("1.30.0-/sse-2024-11-05", "2.3.0-/mcp-2025-03-26")
 def test_the_two_agree_on_the_revision_that_is_offered(seen: Seen) -> None:
     assert seen.initialize["protocolVersion"] == seen.revision
     assert seen.initialize["serverInfo"]["name"] == "everything"

@@ -21,7 +21,7 @@ from support.browsers import Browser, chromium
 from support.peers import node_peer, once, python_peer, run_folder
 from support.project import ROOT
 
-pytestmark = pytest.mark.long
+pytestmark = pytest.mark.exhaustive  # `nox -s site` builds it, where a broken link is an error.
 
 SCREENSHOTS: Final = ROOT / "build" / "site-screenshots"
 WIDTHS: Final = (400, 1600)

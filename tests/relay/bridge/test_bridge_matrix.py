@@ -81,6 +81,7 @@ async def test_our_client_of_another_revision_uses_an_upstream(cell: BridgeCell)
     await check_own([cell], "-alone")
 
 
+@pytest.mark.edges
 @pytest.mark.edges("http-to-2024-11-05-sse", "stdio-to-2025-03-26-http", "http-to-2026-07-28-http")
 @pytest.mark.long
 @pytest.mark.parametrize("upstream", list(upstreams()), ids=str)

@@ -60,6 +60,7 @@ def test_nothing_is_lost_when_the_machine_sleeps_and_the_store_loses_what_it_has
     assert counted["counts"]["calls that were answered"] > 0
 
 
+@pytest.mark.exhaustive
 @pytest.mark.deadline(120)
 @pytest.mark.skipif(find_spec("docket") is None, reason="docket is not installed (pip install pydocket)")
 @pytest.mark.parametrize("store", STORES[1:])
@@ -89,6 +90,7 @@ def test_a_stream_that_is_cut_at_any_byte_is_resumed_whole(store: str, first: st
     assert counted["injections"] == 150
 
 
+@pytest.mark.exhaustive
 @pytest.mark.deadline(120)
 @pytest.mark.parametrize("store", STORES[1:])
 def test_a_change_reaches_the_streams_of_all_sessions(store: str) -> None:
@@ -97,6 +99,7 @@ def test_a_change_reaches_the_streams_of_all_sessions(store: str) -> None:
         assert change["not received"] == change["received twice"] == 0 and change["seconds to all"] is not None
 
 
+@pytest.mark.exhaustive
 def test_what_is_left_holds_nothing() -> None:
     counted = report("soak.py", "--store", "sqlite", "--calls", "320", "--growth", "0.5")
     assert counted["counts"]["calls"] > 200 and counted["counts"]["disconnects"] and counted["counts"]["sessions"]

@@ -15,7 +15,7 @@ SHARE = ("server-sse-polling", "tools-call-elicitation", "resources-subscribe", 
 VERSIONS = ("2025-11-25", "2026-07-28")
 
 
-@pytest.mark.long
+@pytest.mark.exhaustive
 @pytest.mark.skipif(sys.platform == "win32", reason="the proxy needs POSIX")
 def test_scenarios_of_the_official_suite_pass_through_a_proxy() -> None:
     required("nginx")

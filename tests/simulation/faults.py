@@ -122,6 +122,15 @@ FAULTS = {
     "the id of a stream is sent before other workers find the stream": (
         Edit(STREAMS, "if not self._ending and (self._stored or self._scopes is not None):", "if not self._ending:"),
     ),
+    "the answer of a client is lost with the newest second of the store, which a later answer hides": (
+        Edit(MAIL, "if sent.number in stored or len(entries) == STREAM_LIMIT:", "if True:"),
+    ),
+    "clients are not told of a loss after which the store has a sign of life again that was gone": (
+        Edit(MAIL, "return int(from_json(sign)[0]) <= last.number", "return int(from_json(sign)[0]) < last.number"),
+    ),
+    "clients are not told of a loss between two attempts to store a sign of life": (
+        Edit(MAIL, "self._signs[key] = last._replace(value=_GONE)", "pass"),
+    ),
     "a call is not found just after the store has lost its newest second": (
         Edit(WORKER, "if not may_be_ended and not await self.may_restore(losses):", "if not may_be_ended:"),
     ),

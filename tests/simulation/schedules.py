@@ -296,12 +296,18 @@ class Simulation(World):
         until = over + SETTLED
         if self.losses:
             await asyncio.sleep(over - self.loop.now)  # Until then, clients may not be told of a loss.
-        while self.loop.now < until and not (self._is_quiet() and not any(map(self._owed, self.clients))):
-            await asyncio.sleep(0.25)
-        await asyncio.sleep(5.0 if self.chance.random() < 0.2 else 2.5)  # What comes twice comes by then.
+        last = 5.0 if self.chance.random() < 0.2 else 2.5
+        is_over = False
+        while self.loop.now < until and not is_over:
+            is_settled = self._is_settled()
+            await asyncio.sleep(last if is_settled else 0.25)  # What comes twice comes by then.
+            is_over = is_settled and self._is_settled()  # Otherwise a call whose client has left has begun only now.
         for task in self._tasks:
             if task.done() and (error := task.exception()) is not None:
                 raise error
+
+    def _is_settled(self) -> bool:
+        return self._is_quiet() and not any(map(self._owed, self.clients))
 
     def _is_quiet(self) -> bool:
         return all(task.done() for task in self._tasks) and not any(process.is_busy for process in self.processes)

@@ -14,7 +14,7 @@ from pydantic_core import from_json, to_json
 from mcp_products.telemetry import metrics_module
 from mcp_runtime._lazy import LazyModule
 from mcp_runtime.aio import clock
-from mcp_runtime.stores import Store
+from mcp_runtime.stores import STREAM_LIMIT
 
 from ..stores.retries import RetryingStore
 
@@ -29,6 +29,7 @@ _ResultT = TypeVar("_ResultT")
 
 _BYTES: Final = 16 << 20  # Bytes that are kept; the oldest messages make room.
 EPOCH_SECONDS: Final = 30 * 86_400.0  # Seconds for which an epoch is stored after the last worker has looked at it.
+_GONE: Final = b""  # No sign has this value.
 _SURE: Final = 0.9  # The part of its time to live for which a sign is there for certain.
 _PART_SECONDS: Final = 1.0  # Seconds to wait for a part of the store: one that has failed holds up no others.
 _log: Final = logging.getLogger("mcp_runtime.workers.sessions.mail")
@@ -89,11 +90,20 @@ class Outbox:
         """Return the streams with messages that nobody has settled."""
         return {sent.stream for sent in self._sent.values()}
 
-    def settle(self, stream: str, number: int) -> None:
-        """Forget the messages of a stream up to a number: they were read."""
-        for token, sent in list(self._sent.items()):
-            if sent.stream == stream and 0 < sent.number <= number:
+    async def settle(self, stream: str, number: int) -> None:
+        """Forget the messages of a stream up to a number: they were read. One that the store has lost, which nobody may
+        have noticed, is appended again: its reader has perhaps only read a later one. Raises StoreUnavailableError."""
+        passed = {token: sent for token, sent in self._sent.items() if sent.stream == stream}
+        passed = {token: sent for token, sent in passed.items() if 0 < sent.number <= number}
+        if not passed:
+            return
+        entries = await self._store.read(stream, min(sent.number for sent in passed.values()) - 1)
+        stored = {at for at, _ in entries}
+        for token, sent in passed.items():
+            if sent.number in stored or len(entries) == STREAM_LIMIT:  # The oldest make room.
                 self._remove(token)
+            else:
+                sent.number = await self._store.append(stream, [sent.message], sent.ttl, None, token)
 
     def forget(self, seconds: float, stream: str | None = None) -> int:
         """Forget what is older, of one stream or of all; return how many messages that were."""
@@ -168,8 +178,8 @@ class LifeSigns:
             self._number += 1
             times = clock.monotonic(), clock.wall()
             sign = to_json([self._number, read])
-            await self._replace(self._store, self._own, sign)
-            shown = await self._of_parts(lambda key: self._replace(self._store.store, key, sign))
+            await self._store.repeat(lambda: self._replace(self._own, sign))
+            shown = await self._of_parts(lambda key: self._replace(key, sign))
             for key in self._signs.keys() - {self._own, *self._keys_of_parts()}:
                 del self._signs[key]  # That part is no more.
             await self._look_at_epoch(self._has_lost_sign)
@@ -211,19 +221,20 @@ class LifeSigns:
         """Let each worker count as alive for a while."""
         self.unsure_until = clock.monotonic() + self._seconds
 
-    async def _replace(self, store: RetryingStore | Store, key: str, sign: bytes) -> None:
+    async def _replace(self, key: str, sign: bytes) -> None:
         """Replace the last sign by the next one. One command compares and stores: no loss comes between the two."""
-        last = self._signs.get(key)
+        store, last = self._store.store, self._signs.get(key)
         if last is not None:
             if await store.put(key, sign, self._seconds, last.value):
                 return
+            self._signs[key] = last._replace(value=_GONE)  # Should it be there again, the store has gone back.
             self._has_lost_sign = self._is_lost(last, await store.get(key)) or self._has_lost_sign
         await store.put(key, sign, self._seconds)
 
     def _is_lost(self, last: _Sign, sign: bytes | None) -> bool:
         if sign is None:
             return _seconds_since(last.shown_at) <= _SURE * self._seconds  # Otherwise it may have expired.
-        return int(from_json(sign)[0]) < last.number
+        return int(from_json(sign)[0]) <= last.number
 
     def _keys_of_parts(self) -> list[str]:
         return [f"{self._own}{{{part}}}" for part in self._store.parts]
@@ -354,7 +365,7 @@ class Mailbox:
         late: list[str] = []
         for stream, number in read.items():
             if number is not None:
-                self.sent.settle(stream, number)
+                await self.sent.settle(stream, number)
                 late.append(stream)
             elif lost := self.sent.forget(MAIL_SECONDS, stream):
                 _log.warning("%d messages to a worker that has ended were not read", lost)

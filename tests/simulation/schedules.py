@@ -296,11 +296,11 @@ class Simulation(World):
         until = over + SETTLED
         if self.losses:
             await asyncio.sleep(over - self.loop.now)  # Until then, clients may not be told of a loss.
-        last = 5.0 if self.chance.random() < 0.2 else 2.5
         is_over = False
         while self.loop.now < until and not is_over:
             is_settled = self._is_settled()
-            await asyncio.sleep(last if is_settled else 0.25)  # What comes twice comes by then.
+            # What comes twice comes by then.
+            await asyncio.sleep(0.25 if not is_settled else 5.0 if self.chance.random() < 0.2 else 2.5)
             is_over = is_settled and self._is_settled()  # Otherwise a call whose client has left has begun only now.
         for task in self._tasks:
             if task.done() and (error := task.exception()) is not None:

@@ -130,9 +130,10 @@ class PendingRequest:
 class PendingRequests:
     """The pending requests of one connection."""
 
-    __slots__ = ("_open", "_timer")
+    __slots__ = ("_loop", "_open", "_timer")
 
-    def __init__(self) -> None:
+    def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
+        self._loop = loop  # To ask for the running one costs a system call before Python 3.12, 5 of 49 µs of a call.
         self._open: dict[Id, PendingRequest] = {}
         self._timer: asyncio.TimerHandle | None = None  # One for all requests, due no later than the first deadline.
 
@@ -142,9 +143,8 @@ class PendingRequests:
     def open(self, id: Id, row: Request[Any], options: RequestOptions) -> PendingRequest:
         """Return a pending request that fails with RequestTimeoutError `options.timeout` seconds from now, or from its
         last progress, but at the latest after `options.max_timeout` seconds."""
-        loop = asyncio.get_running_loop()
-        now = loop.time()
-        pending = self._open[id] = PendingRequest(id, row, loop.create_future(), options, now)
+        now = self._loop.time()
+        pending = self._open[id] = PendingRequest(id, row, self._loop.create_future(), options, now)
         self._set_deadline(pending, now)
         return pending
 
@@ -177,16 +177,14 @@ class PendingRequests:
             return
         pending.progress = params.progress
         if pending.hard_deadline is not None:
-            self._set_deadline(pending, asyncio.get_running_loop().time())
+            self._set_deadline(pending, self._loop.time())
         try:
             result = pending.on_progress(Progress(params.progress, params.total, getattr(params, "message", None)))
         except Exception:
             _log.exception("the progress callback of %r failed", pending.row.method)
         else:
             if inspect.isawaitable(result):
-                pending.callbacks = asyncio.get_running_loop().create_task(
-                    _run_callback(pending.row, pending.callbacks, result)
-                )
+                pending.callbacks = self._loop.create_task(_run_callback(pending.row, pending.callbacks, result))
 
     def fail(self, error: ConnectionClosedError) -> None:
         """Fail all requests with this error, in which each is named."""
@@ -214,12 +212,12 @@ class PendingRequests:
             if self._timer.when() <= deadline:
                 return
             self._timer.cancel()
-        self._timer = asyncio.get_running_loop().call_at(deadline, self._on_timer)
+        self._timer = self._loop.call_at(deadline, self._on_timer)
 
     def _on_timer(self) -> None:
         """Fail the requests that are due, and set the timer to the next deadline."""
         self._timer = None
-        now = asyncio.get_running_loop().time()
+        now = self._loop.time()
         deadlines: list[float] = []
         for pending in self._open.values():
             if pending.deadline is None or pending.future.done():

@@ -199,12 +199,13 @@ class Session:
         self._request_transport = cast("RequestTransport", transport) if hasattr(transport, "set_sink") else None
         self.handle = handle
         self._on_initialize = on_initialize
-        self._pending = PendingRequests()
+        loop = asyncio.get_running_loop()
+        self._pending = PendingRequests(loop)
         self.running: dict[Id, RunningRequest] = {}
         self._message_size = 0
         self.ended = False
         self._large: WaitingMessages | None = None  # The messages that wait, if a large one is being handled.
-        self._handlers = RunningHandlers(asyncio.get_running_loop(), starter)
+        self._handlers = RunningHandlers(loop, starter)
         self._input_ended: asyncio.Future[None] | None = None
         self._closed: asyncio.Future[None] | None = None
         self.note_request: Callable[[RequestReceived, bool], None] | None = None  # With True if it has ended at once.

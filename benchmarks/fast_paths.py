@@ -26,7 +26,7 @@ from pathlib import Path
 from measures.fast_path_forms import FORMS, Figures, Form, bridge, memory
 from measures.machine import measured
 from measures.rounds import write_results
-from peers import ROOT, environment
+from peers import ROOT, ours_with
 from stdio_table import markdown
 
 RESULTS = Path(__file__).resolve().parent / "results" / "fast_paths.md"
@@ -193,7 +193,7 @@ def main() -> None:
     options = parser.parse_args()
     for folder in ("runtime", "products", "generated"):
         compileall.compile_dir(ROOT / folder, quiet=1)
-    python = environment("ours-http", "--editable", f"{ROOT}[http]")
+    python = ours_with("http")
     runs, turns = (1, 2) if options.quick else (options.runs, options.turns)
     samples: Samples = {name: [] for name in options.only}
     for number in range(runs):

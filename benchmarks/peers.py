@@ -6,6 +6,7 @@ import compileall
 import shutil
 import subprocess
 import sys
+import tomllib
 import venv
 from pathlib import Path
 
@@ -36,6 +37,17 @@ def ours() -> Path:
     for folder in ("runtime", "products", "generated"):  # An editable installation does not compile them.
         compileall.compile_dir(ROOT / folder, quiet=1)
     return environment("ours", "--editable", str(ROOT))
+
+
+def ours_with(extra: str) -> Path:
+    """Return the interpreter of another environment, with what an extra of this checkout requires of others.
+
+    The extra itself also requires the distribution of this checkout's products, which pip would search elsewhere.
+    """
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+    required = project["optional-dependencies"][extra]
+    others = [requirement for requirement in required if not requirement.startswith(project["name"])]
+    return environment(f"ours-{extra}", "--editable", str(ROOT), *others)
 
 
 def node_packages(name: str, *requirements: str) -> Path:

@@ -25,7 +25,7 @@ from pathlib import Path
 from typing import Any
 
 from measures.ports import free_port
-from peers import ROOT, environment, ours
+from peers import environment, ours, ours_with
 from rich.console import Console
 from stdio_load import CLIENT_INFO, NEWEST, environ
 from stdio_table import markdown, shown
@@ -145,7 +145,7 @@ def check(answer: str) -> None:
 
 def candidates() -> dict[str, Candidate]:
     """Return all candidates by name."""
-    own, own_http = ours(), environment("ours-http", "--editable", f"{ROOT}[http]")
+    own, own_http = ours(), ours_with("http")
     sdk = environment("mcp", "mcp==2.3.0")
     bare = "import asyncio, pydantic; pydantic.BaseModel"
     app = "from mcp_generated import App\napp = App('x')\n@app.tool()\ndef add(a: int, b: int) -> int: return a + b"

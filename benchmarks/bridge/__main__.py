@@ -24,7 +24,7 @@ sys.path.insert(0, str(HERE))
 
 from bridge_load import Costs, Load, over_http, over_stdio  # noqa: E402
 from measures.machine import measured  # noqa: E402
-from peers import ROOT, environment, node_packages  # noqa: E402
+from peers import environment, node_packages, ours_with  # noqa: E402
 from rich.console import Console  # noqa: E402
 from stdio_table import markdown, shown  # noqa: E402
 
@@ -75,7 +75,7 @@ class Programs(NamedTuple):
 
 def installed() -> Programs:
     """Install the bridges of others, and return what is started."""
-    own = environment("ours-http", "--editable", f"{ROOT}[http]")
+    own = ours_with("http")
     node = node_packages("bridges", "supergateway@4.0.0", "mcp-remote@0.15.1") / "node_modules"
     return Programs(
         own,

@@ -23,7 +23,7 @@ from bridge_load import Bridge, HttpClient, call, check, message_of, opened  # n
 from http_load import post  # noqa: E402
 from measures.machine import measured  # noqa: E402
 from measures.rounds import write_results  # noqa: E402
-from peers import ROOT, environment  # noqa: E402
+from peers import ours_with  # noqa: E402
 from stdio_table import markdown  # noqa: E402
 
 CONNECTIONS: Final = 20
@@ -113,7 +113,7 @@ def main() -> None:
     parser.add_argument("--rounds", type=int, default=ROUNDS)
     parser.add_argument("--own", action="store_true")
     options = parser.parse_args()
-    own = environment("ours-http", "--editable", f"{ROOT}[http]")
+    own = ours_with("http")
     echo = (own, HERE.parent / "servers" / "stdio_bare_server.py")
     shared = () if options.own else ("--shared", str(PROCESSES))
     sessions = options.sessions or DEFAULTS[options.own]

@@ -30,7 +30,7 @@ sys.path.insert(0, str(HERE))
 
 from measures.machine import measured  # noqa: E402
 from measures.ports import free_port  # noqa: E402
-from peers import ROOT, environment, ours  # noqa: E402
+from peers import environment, ours, ours_with  # noqa: E402
 from rich.console import Console  # noqa: E402
 from start import HANDSHAKE, HEADERS, META, wait_until_listening  # noqa: E402
 from start import over_http as http_start  # noqa: E402
@@ -98,7 +98,7 @@ def _call(connection: http.client.HTTPConnection, number: int) -> None:
 
 def candidates(load: Load) -> dict[str, list[Measurement]]:
     """Return the measurements of each server."""
-    own, own_http = ours(), environment("ours-http", "--editable", f"{ROOT}[http]")
+    own, own_http = ours(), ours_with("http")
     peer = environment("mcp", "mcp==2.3.0")
     app, mcp = [own, SERVER, "ours"], [peer, SERVER, "mcp"]
     mine, theirs = "start_ours_server.py", "start_mcpserver_server.py"

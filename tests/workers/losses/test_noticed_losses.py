@@ -34,7 +34,7 @@ class Steps:
     """Servers with a call that reports progress, waits, and ends."""
 
     def __init__(self) -> None:
-        self.go = asyncio.Event()
+        self.next, self.go, self.last = asyncio.Event(), asyncio.Event(), asyncio.Event()
 
     def make(self) -> App:
         app = App("steps")
@@ -44,6 +44,13 @@ class Steps:
             await ctx.report_progress(1)
             await ctx.report_progress(2)
             await self.go.wait()
+            return "done"
+
+        @app.tool
+        async def pace(ctx: Context) -> str:
+            for number, event in enumerate((self.next, self.go, self.last), 1):
+                await ctx.report_progress(number)
+                await event.wait()
             return "done"
 
         return app
@@ -108,6 +115,44 @@ async def test_a_call_whose_messages_are_lost_ends_with_the_reason(
             assert "the store of this server has lost messages of this call" in last["error"]["message"]
         else:
             assert last["result"]["content"][0]["text"] == "done"
+
+
+@pytest.mark.parametrize("ending", ["attached", "left", "resumed before"])
+async def test_a_message_that_is_lost_before_the_next_one_ends_a_call_unless_its_client_has_it(
+    ending: str, place: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The store has lost a message in the middle: the worker has written another one before it notices."""
+    passing, server = Passing(place, MovableClock(monkeypatch)), Steps()
+    async with workers(NEWEST, server.make, place, 2) as client:
+        answer = client.request(body=call(7, "pace"), at=0)
+        await answer.messages(1)
+        passing.keep()
+        server.next.set()
+        await answer.messages(2)
+        before = {"last-event-id": answer.events[-2].id}
+        await passing.quiet(4.0)  # Workers show that they run, which the store loses as well.
+        if ending != "attached":
+            await answer.leave()
+        passing.go_back()
+        server.go.set()
+        await passing.turns()
+        if ending == "attached":
+            await answer.messages(3)
+        elif ending == "resumed before":
+            answer = client.request("GET", at=1, headers=before)
+            await answer.until(lambda started: started.status == 200)
+        await passing.quiet(4.0)
+        server.last.set()
+        if ending == "left":
+            answer = client.request("GET", at=1, headers=before)
+        await within(answer.whole())
+        last = answer.json_messages[-1]
+        assert last["id"] == 7
+        if ending == "attached":
+            assert last["result"]["content"][0]["text"] == "done"
+            assert [message["params"]["progress"] for message in answer.json_messages[:-1]] == [1, 2, 3]
+        else:
+            assert "the store of this server has lost messages of this call" in last["error"]["message"]
 
 
 async def test_a_resumed_call_whose_end_is_lost_ends_with_the_reason(

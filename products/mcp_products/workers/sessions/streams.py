@@ -338,12 +338,20 @@ class StoringStream(SSEStream):
         StoreUnavailableError."""
         if self._dropped or self._owner is None:
             return
-        if self._stored and await self._worker.store.last(self._worker.stream_prefix + self.id) < self._stored:
-            is_delivered = self._delivered + self._ending >= self._stored
+        if self._stored and (lost := await self._last_lost()):
+            is_end = self._ending and lost == self._stored
+            is_delivered = self._delivered >= lost - is_end
             if not is_delivered or not (self._ending or self._attached is not None):
                 return await self._fail()
         if self._scopes is not None and not self._ending:
             await self.register()
+
+    async def _last_lost(self) -> int:
+        """Return the number of the last message that was stored and is not any more; 0 if there is none. Later ones may
+        have been stored before anybody noticed the loss."""
+        first = max(self._stored - STREAM_LIMIT, 0)  # Earlier ones have made room.
+        stored = {number for number, _ in await self._worker.read(self.id, first, STREAM_LIMIT)}
+        return next((number for number in range(self._stored, first, -1) if number not in stored), 0)
 
     async def _fail(self) -> None:
         """End the stream with errors for its requests."""

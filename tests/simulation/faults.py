@@ -125,6 +125,9 @@ FAULTS = {
     "the answer of a client is lost with the newest second of the store, which a later answer hides": (
         Edit(MAIL, "if sent.number in stored or len(entries) == STREAM_LIMIT:", "if True:"),
     ),
+    "a client that resumes a call misses a message that the store has lost before the next one": (
+        Edit(STREAMS, "if number not in stored), 0)", "if not stored or max(stored) < self._stored), 0)"),
+    ),
     "clients are not told of a loss after which the store has a sign of life again that was gone": (
         Edit(MAIL, "return int(from_json(sign)[0]) <= last.number", "return int(from_json(sign)[0]) < last.number"),
     ),

@@ -128,6 +128,9 @@ FAULTS = {
     "a client that resumes a call misses a message that the store has lost before the next one": (
         Edit(STREAMS, "if number not in stored), 0)", "if not stored or max(stored) < self._stored), 0)"),
     ),
+    "a change that a worker has not read is lost when the time goes back just before a loss": (
+        Edit(MAIL, "sent.ttl, sent.number - 1, token)", "sent.ttl, None, token)"),
+    ),
     "clients are not told of a loss after which the store has a sign of life again that was gone": (
         Edit(MAIL, "return int(from_json(sign)[0]) <= last.number", "return int(from_json(sign)[0]) < last.number"),
     ),

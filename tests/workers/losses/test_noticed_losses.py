@@ -420,6 +420,28 @@ async def test_changes_arrive_once_when_the_time_goes_back_with_a_loss(monkeypat
     assert reader.got == [0, 1, 2, 3, 4, 5, 6]
 
 
+async def test_a_change_that_was_not_read_arrives_when_the_time_goes_back_with_a_loss(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """The worker of the change announces it again, and then that anything may have changed."""
+    clock, store = MovableClock(monkeypatch), InMemoryStore()
+    passing = Passing(store, clock)
+    logs = [ChangeLog(Worker(store, "test"), Sharing()) for _ in range(2)]  # type: ignore[arg-type]
+    reader = Reader()
+    for log in logs:
+        await log.open()
+    await logs[1].attach(reader, 0)
+    await logs[0].announce("changed", 0)
+    await logs[1].read()
+    await logs[0].announce("changed", 1)  # The hint does not arrive.
+    passing.lose()
+    store._highest = 0
+    clock.set_wall(-3600.0)
+    await logs[0]._restore()
+    await logs[1].look()
+    assert reader.got == [0, 1, None]
+
+
 async def test_mail_arrives_once_when_the_time_goes_back_with_a_loss(monkeypatch: pytest.MonkeyPatch) -> None:
     clock, store = MovableClock(monkeypatch), InMemoryStore()
     passing = Passing(store, clock)

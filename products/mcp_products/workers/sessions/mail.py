@@ -76,11 +76,14 @@ class Outbox:
 
     async def append_again(self, seconds: float = 0.0, streams: Collection[str] | None = None) -> None:
         """Append those messages again that the store does not have any more: of these streams or of all, and as old as
-        that. Raises StoreUnavailableError."""
+        that. Raises StoreUnavailableError.
+
+        Whoever has not read one has read to a lower number. So it gets no lower one, though the time may have gone back.
+        """
         old = clock.monotonic() - seconds
         for token, sent in list(self._sent.items()):
             if sent.number and sent.sent_at <= old and (streams is None or sent.stream in streams):
-                sent.number = await self._store.append(sent.stream, [sent.message], sent.ttl, None, token)
+                sent.number = await self._store.append(sent.stream, [sent.message], sent.ttl, sent.number - 1, token)
 
     def count(self, but: str) -> int:
         """Return how many messages nobody has settled, without those of one stream."""
@@ -103,7 +106,7 @@ class Outbox:
             if sent.number in stored or len(entries) == STREAM_LIMIT:  # The oldest make room.
                 self._remove(token)
             else:
-                sent.number = await self._store.append(stream, [sent.message], sent.ttl, None, token)
+                sent.number = await self._store.append(stream, [sent.message], sent.ttl, number, token)
 
     def forget(self, seconds: float, stream: str | None = None) -> int:
         """Forget what is older, of one stream or of all; return how many messages that were."""

@@ -125,9 +125,6 @@ FAULTS = {
     "the answer of a client is lost with the newest second of the store, which a later answer hides": (
         Edit(MAIL, "if sent.number in stored or len(entries) == STREAM_LIMIT:", "if True:"),
     ),
-    "a client that resumes a call misses a message that the store has lost before the next one": (
-        Edit(STREAMS, "if number not in stored), 0)", "if not stored or max(stored) < self._stored), 0)"),
-    ),
     "a change that a worker has not read is lost when the time goes back just before a loss": (
         Edit(MAIL, "sent.ttl, sent.number - 1, token)", "sent.ttl, None, token)"),
     ),

@@ -78,7 +78,7 @@ class Outbox:
         """Append those messages again that the store does not have any more: of these streams or of all, and as old as
         that. Raises StoreUnavailableError.
 
-        Whoever has not read one has read to a lower number. So it gets no lower one, though the time may have gone back.
+        Whoever has not read one has read to a lower number: it gets no lower one, though the time may have gone back.
         """
         old = clock.monotonic() - seconds
         for token, sent in list(self._sent.items()):

@@ -52,7 +52,7 @@ MAX_CODE_LINES = {
     VIEWS: 100,
     CODE_MODE: 600,
     "runtime": 11_973,
-    "products": 37_931,
+    "products": 37_936,
     LINT: 2_550,
     CARDS: 300,
     COMPAT: 7_060,

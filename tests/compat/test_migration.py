@@ -249,13 +249,6 @@ def test_a_keyword_without_a_counterpart_is_refused() -> None:
         FastMCP("demo", resource_security=object())
 
 
-@pytest.mark.parametrize("name", ["_resource_manager", "_prompt_manager", "_tool_manager"])
-def test_a_private_attribute_of_the_official_sdk_names_the_page_with_the_lines(name: str) -> None:
-    for server_class in (FastMCP, MCPServer):
-        with pytest.raises(AttributeError, match=f"has no attribute '{name}'; docs/migration.md has the lines"):
-            getattr(server_class("demo"), name)
-
-
 async def test_middleware_of_2_x_sees_the_method_and_the_params() -> None:
     mcp = MCPServer("demo")
     calls: list[Any] = []

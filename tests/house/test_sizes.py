@@ -22,6 +22,7 @@ MIGRATE = "codegen/mcp_codegen/migrate"
 # FastMCP's components took 500 of compat; its helpers of tests took three files and 146 lines of products, in names.
 # What headers repeat and how results are written in each version took two files and 124 lines there.
 # The authorization server that a program of the official SDK embeds took six files and 600 lines of compat.
+# What frameworks reach of a FastMCP by private names took a file and 150 lines of compat.
 COMPAT = "products/mcp_products/compat"
 CODE_MODE = "products/mcp_products/code_mode"
 TENANTS = "products/mcp_products/tenants"
@@ -40,7 +41,7 @@ MAX_FILES = {
     "products": 285,
     LINT: 20,
     CARDS: 4,
-    COMPAT: 58,
+    COMPAT: 59,
     "codegen": 104,
     MIGRATE: 6,
     PROVIDERS: 3,
@@ -52,10 +53,10 @@ MAX_CODE_LINES = {
     VIEWS: 100,
     CODE_MODE: 600,
     "runtime": 11_973,
-    "products": 37_936,
+    "products": 37_938,
     LINT: 2_550,
     CARDS: 300,
-    COMPAT: 7_060,
+    COMPAT: 7_215,
     "codegen": 17_830,
     MIGRATE: 1_680,
     PROVIDERS: 230,

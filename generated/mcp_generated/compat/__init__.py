@@ -6,7 +6,6 @@
 
 from __future__ import annotations
 
-from types import ModuleType
 from typing import TYPE_CHECKING, Any, ClassVar, Unpack
 
 from mcp_runtime.bindings.server import BaseServer, ServerContext
@@ -160,15 +159,7 @@ if TYPE_CHECKING:
 
 
 class _Context(OfficialContextMixin, Context[FirstT, StateT, RequestT]):  # type: ignore[override]
-    """The context of functions: a `Context` whose errors are those of the official SDK.
-
-    Tests create one without a request; it has what its class has.
-    """
-
-    def __init__(self, *arguments: Any) -> None:
-        """Create the context of a message, or one of a test."""
-        if arguments:
-            super().__init__(*arguments)
+    """The context of functions: a `Context` whose errors are those of the official SDK."""
 
 
 if not TYPE_CHECKING:  # For type checkers it is that of an `App`.
@@ -259,7 +250,6 @@ class Server(LowLevelServer[StateT, RequestDataT]):
     newest: ClassVar[type[BaseServer]] = _Newest
     handshake: ClassVar[type[BaseServer]] = _Handshake
     capabilities_type: ClassVar[type[BaseModel]] = _types.ServerCapabilities
-    types: ClassVar[ModuleType] = types
 
 
 FORM.bind(__name__.removesuffix(".compat"))

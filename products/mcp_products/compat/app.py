@@ -25,7 +25,6 @@ from .fastmcp import FastMCPKeywords, with_host_protection, with_view
 from .forms.form import FORM, official
 from .http import plain, translated
 from .registered import MARK, RETURNED, OfficialTool, contents_with_meta, described, log, reports_errors
-from .transports import ServedApp
 from .values import named_by_handler
 from .words import OFFICIAL, WordedRegistry, Words
 
@@ -176,13 +175,11 @@ FunctionT = TypeVar("FunctionT", bound=Callable[..., Any])
 
 _LISTS: Final = ("tools", "resources", "prompts")
 auth_routes: Any = LazyModule("mcp_products.compat.auth_server.routes")  # It needs the extra `http`.
+served: Any = LazyModule("mcp_products.compat.served")  # It imports this module by way of the low-level server.
 standalone: Any = LazyModule("mcp_products.compat.standalone.components")  # Its types are those of the process.
 
 
 _ONE_PAGE: Final = 10_000  # The official SDK and FastMCP list all at once, and hosts there are that read one page.
-
-# Private attributes of the official SDK that programs use.
-_PRIVATE: Final = frozenset("_tool_manager _resource_manager _prompt_manager".split())
 
 
 class OfficialAppMixin(FastMCPKeywords, OfficialMethods):
@@ -247,6 +244,8 @@ class OfficialAppMixin(FastMCPKeywords, OfficialMethods):
                 parent.add_middleware(function)
             else:
                 self.middleware.append(function)
+        if type(self).get_context is not OfficialAppMixin.get_context:
+            parent.middleware(self._with_own_context)
         for provider in providers:
             parent.add_provider(provider)
         for transform in transforms:
@@ -261,17 +260,20 @@ class OfficialAppMixin(FastMCPKeywords, OfficialMethods):
             server.parts.bus = BridgedSubscriptions(self._bus, server.revision)
         return server
 
+    @functools.cached_property
+    def _lowlevel_server(self) -> Any:
+        return served.ServedApp(self)
+
     @property
-    def _lowlevel_server(self) -> ServedApp:
-        return ServedApp(self)
+    def _mcp_server(self) -> Any:  # The name in the last 1.x.
+        return self._lowlevel_server
 
-    _mcp_server = _lowlevel_server  # The name in the last 1.x.
+    @property
+    def _tool_manager(self) -> Any:
+        own: Any = self
+        return served.ServedItems(own.registry)
 
-    if not TYPE_CHECKING:  # Checkers report attributes that do not exist.
-
-        def __getattr__(self, name: str) -> Any:
-            remedy = "; docs/migration.md has the lines to write instead" if name in _PRIVATE else ""
-            raise AttributeError(f"{type(self).__name__} has no attribute {name!r}{remedy}")
+    _resource_manager = _prompt_manager = _tool_manager
 
     async def run_stdio_async(
         self, *, revisions: RevisionChoice = "all", **settings: Unpack[StdioServerSettings]
@@ -288,6 +290,16 @@ class OfficialAppMixin(FastMCPKeywords, OfficialMethods):
     def get_context(self) -> Any:
         """Return the context of the request that is handled now. Raises LocalError outside of a request."""
         return get_context()
+
+    async def _with_own_context(self, name: str, ctx: Any, params: Any, call_next: Any) -> Any:
+        """Handle a request with the context that the `get_context` of a subclass returns."""
+        made = self.get_context()
+        return await call_next(made if hasattr(made, "received") else ctx, params)
+
+    async def _list_all(self, name: str) -> list[Any]:
+        parent: Any = super()
+        found: list[Any] = await parent._list_all(name)
+        return official(found) if FORM.is_v1 else found
 
     async def _call_client(self, method: str, /, **arguments: Any) -> Any:
         parent: Any = super()

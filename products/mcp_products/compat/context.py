@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import copy
+from collections.abc import Callable, Mapping
 from contextvars import ContextVar
-from typing import Any, ClassVar, Final, Generic, cast
+from typing import Any, ClassVar, Final, Generic, Self, cast
+
+from pydantic.fields import FieldInfo
 
 from mcp_products.app.context import current
 from mcp_products.app.context.request_context import RequestContext
@@ -44,19 +47,62 @@ class OfficialRequestContext(RequestContext[FirstT, StateT, RequestT], Generic[F
 
     session_class: ClassVar[type[ServerSession]] = OfficialSession
 
+    @property
+    def context(self) -> Any:
+        """The context of the runtime that this is a view of."""
+        return self._ctx
+
+
+def current_request() -> Any:
+    """Return the context of the request that a function of an app serves. Raises LookupError outside of one."""
+    try:
+        return current.get_context()
+    except LocalError as error:
+        raise LookupError(str(error)) from None
+
 
 class OfficialContextMixin:
     """The part of the context of an official app's functions that has the names and the errors of the other SDKs."""
 
+    _request_context: Any = None
+    _fastmcp: Any = None
+
+    def __init__(
+        self, *message: Any, request_context: Any = None, fastmcp: Any = None, mcp_server: Any = None, **fields: Any
+    ) -> None:
+        """Create the context of a message; programs create one of a request, or without one.
+
+        Args:
+            message: What the runtime creates it of.
+            request_context: The request: that of a low-level server, or an object of a test that has its attributes.
+            fastmcp: The app.
+            mcp_server: The app, by its name in 2.x.
+            fields: The values of attributes that a subclass declares.
+        """
+        if message:
+            cast(Any, super()).__init__(*message)
+            return
+        if isinstance(request_context, OfficialRequestContext):
+            vars(self).update(vars(request_context.context))
+        vars(self).update(_defaults_of(type(self)) | fields)
+        self._request_context = request_context
+        self._fastmcp = fastmcp or mcp_server
+
+    def model_copy(self, *, update: Mapping[str, Any] | None = None, deep: bool = False) -> Self:
+        """Return a copy, as that of a model: with other values of attributes, and with copies of all values."""
+        copied = copy.deepcopy(self) if deep else copy.copy(self)
+        vars(copied).update(update or {})
+        return copied
+
     @property
     def fastmcp(self) -> Any:
-        """The app."""
-        return cast(Any, self).app
+        """The app. Raises ValueError for a context without one."""
+        return self._fastmcp or cast(Any, self._of_message()).app
 
     @property
     def mcp_server(self) -> Any:
-        """The app."""
-        return cast(Any, self).app
+        """The app. Raises ValueError for a context without one."""
+        return self.fastmcp
 
     @property
     def lifespan_context(self) -> Any:
@@ -77,13 +123,36 @@ class OfficialContextMixin:
 
     @property
     def session(self) -> ServerSession:
-        """The client's session. Its requests raise McpError."""
-        return OfficialSession(self)
+        """The client's session. Its requests raise McpError. Raises ValueError outside of a request."""
+        session: ServerSession = self.request_context.session
+        return session
 
     @property
     def request_context(self) -> Any:
-        """The request, as the official SDK shows it."""
-        return OfficialRequestContext(self)
+        """The request, as the official SDK shows it. Raises ValueError outside of a request."""
+        if self._request_context is not None:
+            return self._request_context
+        return OfficialRequestContext(self._of_message())
+
+    @property
+    def request_id(self) -> Any:
+        """The id of the request. Raises ValueError outside of a request."""
+        return cast(Any, super()).request_id if self._request_context is None else self._request_context.request_id
+
+    def _of_message(self) -> Self:
+        if "received" in vars(self):
+            return self
+        raise ValueError("Context is not available outside of a request")
+
+
+def _defaults_of(kind: type) -> dict[str, Any]:
+    """Return the defaults of the attributes that subclasses declare as fields of a model, a copy for each context."""
+    declared = [base for base in kind.__mro__ if OfficialContextMixin in base.__mro__[1:]]
+    values = {name: value for base in reversed(declared) for name, value in vars(base).items()}
+    made = {
+        name: value.get_default(call_default_factory=True) for name, value in values.items() if type(value) is FieldInfo
+    }
+    return made | {name: copy.copy(value) for name, value in values.items() if type(value) in (list, dict, set)}
 
 
 # `get_access_token` of the official SDK: the token of the request that the running function serves.

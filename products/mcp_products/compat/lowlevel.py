@@ -90,12 +90,15 @@ class Decorator(Protocol):
 class HandlerDecorators:
     """The part of a low-level server that registers handlers by decorators."""
 
-    types: ClassVar[ModuleType]
-
     def __init__(self) -> None:
         """Create a server without handlers."""
         self._handlers: dict[str, Handler] = {}
         self._tools: dict[str, Any] = {}  # The tools of the last list, whose schemas validate arguments and results.
+
+    @property
+    def types(self) -> ModuleType:
+        """The types of the results, in the form of this process."""
+        return FORM.types
 
     def list_tools(self) -> Decorator:
         """Return a decorator that registers a function that returns the tools, or a `ListToolsResult`."""
@@ -480,7 +483,7 @@ class LowLevelServer(HandlerDecorators, Generic[StateT, RequestDataT]):
     def _create(self, options: Mapping[str, Any]) -> BaseServer:
         base = self._server_class(self._handlers.keys())
         members: dict[str, Any] = {
-            name: _method(_through(self.middleware, handler))
+            name: as_method(_through(self.middleware, handler))
             for name, handler in self._handlers.items()
             if hasattr(base, name)
         }
@@ -509,7 +512,9 @@ class LowLevelServer(HandlerDecorators, Generic[StateT, RequestDataT]):
         return self.newest if all(hasattr(self.newest, name) for name in names) else self.handshake
 
 
-def _method(handler: Callable[..., Any]) -> Callable[..., Any]:
+def as_method(handler: Callable[..., Any]) -> Callable[..., Any]:
+    """Return a handler as a method of a server: `request_context` is that of its request."""
+
     async def handle(self: BaseServer, ctx: ServerContext, params: Any) -> Any:
         token = CURRENT.set(ctx)
         try:

@@ -72,6 +72,11 @@ class OfficialTool(Tool):
         self._properties["description"] = arguments[0].get("description") or function.__doc__ or ""
         vars(self).pop("definition", None)
 
+    def show_input_schema(self, schema: dict[str, Any]) -> None:
+        """Show clients another input schema; calls are read as before."""
+        self._properties["inputSchema"] = schema
+        vars(self).pop("definition", None)
+
     @staticmethod
     def checked_name(name: str) -> str:
         """Return the name of a tool; the log has a warning if it is not one of the specification."""

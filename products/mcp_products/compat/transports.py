@@ -362,30 +362,3 @@ class SseServerTransport:
 
 def _auth_of(scope: Scope) -> RequestAuth:
     return RequestAuth(None, owner=user_of(scope))
-
-
-class ServedApp:
-    """The low-level server of an app: what serves it over two streams."""
-
-    def __init__(self, app: Any) -> None:
-        """Create the view of an app."""
-        self._app = app
-
-    @property
-    def name(self) -> str:
-        """The name of the app."""
-        return str(self._app.name)
-
-    def create_initialization_options(self, *arguments: Any, **keywords: Any) -> Any:
-        """Return what `run` accepts: the app declares what it has by itself."""
-        return None
-
-    def bind(self) -> Any:
-        """Return the server of the app."""
-        return self._app.server
-
-    async def run(
-        self, read_stream: Any, write_stream: Any, initialization_options: Any = None, **accepted: Any
-    ) -> None:
-        """Serve the connection of two streams until it is closed."""
-        await serve_stream(self.bind(), read_stream, write_stream)

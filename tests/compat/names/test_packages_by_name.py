@@ -215,3 +215,45 @@ def test_exceptions_and_tables_of_tools_of_a_low_level_server_become_results(tmp
     lines = done.stdout.splitlines()
     assert lines[:4] == LOW_LEVEL_RESULTS
     assert lines[4].startswith('[true, "text", "Input validation error: ')
+
+
+WRAPPED = """
+import asyncio
+from mcp import types
+from mcp.server.fastmcp import FastMCP
+from mcp.shared.memory import create_connected_server_and_client_session
+
+app = FastMCP("wrapped")
+app.add_tool(lambda: "x", "say")
+
+@app._mcp_server.set_logging_level()
+async def level(value):
+    pass
+
+handlers = app._mcp_server.request_handlers
+for kind in (types.ListToolsRequest, types.SetLevelRequest):
+    def wrap(original):
+        async def wrapped(request):
+            result = await original(request)
+            print(request.method, type(result.root).__name__)
+            return result
+        return wrapped
+    handlers[kind] = wrap(handlers[kind])
+
+async def main():
+    print((await app.list_tools())[0].inputSchema["type"])
+    async with create_connected_server_and_client_session(app) as client:
+        await client.list_tools()
+        print(type(await client.set_logging_level("error")).__name__)
+
+asyncio.run(main())
+"""
+
+
+@pytest.mark.long
+def test_what_wraps_the_handlers_of_an_app_gets_results_of_the_form(tmp_path: Path) -> None:
+    (tmp_path / "program.py").write_text(WRAPPED)
+    done = run(tmp_path, written(tmp_path, "v1"), "program.py")
+    assert done.returncode == 0, done.stderr
+    listed = "tools/list ListToolsResult"
+    assert done.stdout.splitlines() == [listed, "object", listed, "logging/setLevel EmptyResult", "EmptyResult"]

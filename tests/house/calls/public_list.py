@@ -42,8 +42,9 @@ def public_members(public_class: type[Any]) -> list[str]:
 
 # What takes any keyword: the functions of a log have them as data, `forward` and `forward_raw` pass them on, `copy` has
 # those of a dataclass, which checks them, `Depends` those of its function, the marks of files are checked when the file
-# is loaded, and the mixin is never called itself.
+# is loaded, and the mixin is never called itself. `model_copy` is there for frameworks, and checkers do not know it.
 ANY_KEYWORD: Final = {
+    "mcp_generated.compat.Context.model_copy",
     *(
         f"mcp_generated.{area}{name}.{level}"
         for area in ("", "compat.")

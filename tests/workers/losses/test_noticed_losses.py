@@ -34,7 +34,9 @@ class Steps:
     """Servers with a call that reports progress, waits, and ends."""
 
     def __init__(self) -> None:
-        self.next, self.go, self.last = asyncio.Event(), asyncio.Event(), asyncio.Event()
+        self.next = asyncio.Event()
+        self.go = asyncio.Event()
+        self.last = asyncio.Event()
 
     def make(self) -> App:
         app = App("steps")
@@ -394,6 +396,13 @@ class Reader:
         self.seen = number - 1
 
 
+def lose_with_the_time(passing: Passing, store: InMemoryStore, clock: MovableClock) -> None:
+    """Empty a store whose clock goes back by an hour."""
+    passing.lose()
+    store._highest = 0
+    clock.set_wall(-3600.0)
+
+
 async def test_changes_arrive_once_when_the_time_goes_back_with_a_loss(monkeypatch: pytest.MonkeyPatch) -> None:
     """As with a store on another machine, whose clock is an hour behind."""
     clock, store = MovableClock(monkeypatch), InMemoryStore()
@@ -406,9 +415,7 @@ async def test_changes_arrive_once_when_the_time_goes_back_with_a_loss(monkeypat
     for number in range(3):
         await logs[0].announce("changed", number)
     await logs[1].read()
-    passing.lose()
-    store._highest = 0
-    clock.set_wall(-3600.0)
+    lose_with_the_time(passing, store, clock)
     late = ChangeLog(Worker(store, "test"), Sharing())  # type: ignore[arg-type]
     await late.open()  # A worker that knows nothing of the numbers before.
     for number in range(3, 6):
@@ -434,9 +441,7 @@ async def test_a_change_that_was_not_read_arrives_when_the_time_goes_back_with_a
     await logs[0].announce("changed", 0)
     await logs[1].read()
     await logs[0].announce("changed", 1)  # The hint does not arrive.
-    passing.lose()
-    store._highest = 0
-    clock.set_wall(-3600.0)
+    lose_with_the_time(passing, store, clock)
     await logs[0]._restore()
     await logs[1].look()
     assert reader.got == [0, 1, None]
@@ -453,9 +458,7 @@ async def test_mail_arrives_once_when_the_time_goes_back_with_a_loss(monkeypatch
     for number in range(3):
         await one.deliver(other.id, "letter", number=number)
     await settle()
-    passing.lose()
-    store._highest = 0
-    clock.set_wall(-3600.0)
+    lose_with_the_time(passing, store, clock)
     for number in range(3, 6):
         await one.deliver(other.id, "letter", number=number)
     await passing.quiet(4.0)

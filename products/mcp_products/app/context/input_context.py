@@ -138,7 +138,7 @@ class LoggingContext(ServerContext):
         self, message: Any, logger_name: str | None = None, extra: Mapping[str, Any] | None = None, **fields: Any
     ) -> None:
         """Send a log message of the level `debug`. The arguments are those of `info`."""
-        await self.log("debug", message, logger_name, extra={**(extra or {}), **fields})
+        await self.log("debug", message, **_given(logger_name, {**(extra or {}), **fields}))
 
     async def info(
         self, message: Any, logger_name: str | None = None, extra: Mapping[str, Any] | None = None, **fields: Any
@@ -151,23 +151,28 @@ class LoggingContext(ServerContext):
             extra: Further JSON values.
             fields: Further values of `extra`.
         """
-        await self.log("info", message, logger_name, extra={**(extra or {}), **fields})
+        await self.log("info", message, **_given(logger_name, {**(extra or {}), **fields}))
 
     async def warning(
         self, message: Any, logger_name: str | None = None, extra: Mapping[str, Any] | None = None, **fields: Any
     ) -> None:
         """Send a log message of the level `warning`. The arguments are those of `info`."""
-        await self.log("warning", message, logger_name, extra={**(extra or {}), **fields})
+        await self.log("warning", message, **_given(logger_name, {**(extra or {}), **fields}))
 
     async def error(
         self, message: Any, logger_name: str | None = None, extra: Mapping[str, Any] | None = None, **fields: Any
     ) -> None:
         """Send a log message of the level `error`. The arguments are those of `info`."""
-        await self.log("error", message, logger_name, extra={**(extra or {}), **fields})
+        await self.log("error", message, **_given(logger_name, {**(extra or {}), **fields}))
 
     async def report_progress(self, progress: float, total: float | None = None, message: str | None = None) -> None:
         """Send a progress notification, if the client has requested progress; another name of `progress`."""
         await self.progress(progress, total, message)
+
+
+def _given(logger_name: str | None, extra: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the keywords of `log` that have values: that of a subclass may not have all of them."""
+    return {name: value for name, value in (("logger_name", logger_name), ("extra", extra)) if value}
 
 
 class MissingCapabilityResponseError(ClientCapabilityError, JSONRPCError):

@@ -99,7 +99,8 @@ class Form:
         return self.types.jsonrpc_message_adapter.validate_python(raw)
 
     @cached_property
-    def _by_method(self) -> dict[str, dict[str, Any]]:
+    def by_method(self) -> dict[str, dict[str, Any]]:
+        """The types of messages by their union and method."""
         found: dict[str, dict[str, Any]] = {}
         for union in ("ServerRequest", "ServerNotification", "ClientRequest", "ClientNotification"):
             arms = get_args(getattr(self.types, f"{union}Type" if self.is_v1 else union))
@@ -111,7 +112,7 @@ class Form:
 
         Raises ValidationError.
         """
-        arm = self._by_method[union].get(method)
+        arm = self.by_method[union].get(method)
         if arm is None:
             return None
         fields = {"method": method} if params is None else {"method": method, "params": params}

@@ -16,7 +16,8 @@ from ..fastmcp import needs_proxy
 from ..forms.errors import McpError
 from ..forms.form import FORM
 from ..lowlevel import LowLevelServer
-from ..transports import ServedApp, StdioServerParameters, memory_client, stdio_client, streamable_http_client
+from ..served import ServedApp
+from ..transports import StdioServerParameters, memory_client, stdio_client, streamable_http_client
 from .client_session import (
     Callback,
     ClientSession,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import inspect
 from collections.abc import Callable, Mapping
 from contextvars import ContextVar
 from typing import Any, ClassVar, Final, Generic, Self, cast
@@ -78,10 +79,15 @@ class OfficialContextMixin:
             fastmcp: The app.
             mcp_server: The app, by its name in 2.x.
             fields: The values of attributes that a subclass declares.
+
+        Raises TypeError for another keyword.
         """
         if message:
             cast(Any, super()).__init__(*message)
             return
+        declared = {name for base in _subclasses_of(type(self)) for name in inspect.get_annotations(base)}
+        if unknown := fields.keys() - declared:
+            raise TypeError(f"{type(self).__name__}() has no keyword {min(unknown)!r}: a subclass may declare it")
         if isinstance(request_context, OfficialRequestContext):
             vars(self).update(vars(request_context.context))
         vars(self).update(_defaults_of(type(self)) | fields)
@@ -145,10 +151,14 @@ class OfficialContextMixin:
         raise ValueError("Context is not available outside of a request")
 
 
+def _subclasses_of(kind: type) -> list[type]:
+    """Return the classes of a context that are not the mixin's own bases."""
+    return [base for base in kind.__mro__ if OfficialContextMixin in base.__mro__[1:]]
+
+
 def _defaults_of(kind: type) -> dict[str, Any]:
     """Return the defaults of the attributes that subclasses declare as fields of a model, a copy for each context."""
-    declared = [base for base in kind.__mro__ if OfficialContextMixin in base.__mro__[1:]]
-    values = {name: value for base in reversed(declared) for name, value in vars(base).items()}
+    values = {name: value for base in reversed(_subclasses_of(kind)) for name, value in vars(base).items()}
     made = {
         name: value.get_default(call_default_factory=True) for name, value in values.items() if type(value) is FieldInfo
     }

@@ -6,6 +6,7 @@ from collections.abc import Awaitable, Callable
 from contextvars import ContextVar
 from functools import cached_property
 from operator import attrgetter
+from types import MappingProxyType
 from typing import Any, Final
 
 from .context import CURRENT, OfficialRequestContext, current_request
@@ -124,14 +125,17 @@ async def _proceed(request: Any) -> Any:
 
 
 class ServedItems:
-    """The tools, resources and prompts that an app has: its `_tool_manager` and the like."""
+    """The tools, resources and prompts that an app has: its `_tool_manager` and the like.
+
+    The tables can only be read: what was written into them would be lost.
+    """
 
     def __init__(self, registry: Any) -> None:
         """Create the view of a registry."""
-        self._tools = {name: ServedItem(tool) for name, tool in registry.tools.items()}
-        self._prompts = {name: ServedItem(prompt) for name, prompt in registry.prompts.items()}
-        resources = registry.resources.items()
-        self._resources = {uri: ServedItem(resource) for uri, resource in resources if not resource.is_template}
+        self._tools = MappingProxyType({name: ServedItem(tool) for name, tool in registry.tools.items()})
+        self._prompts = MappingProxyType({name: ServedItem(prompt) for name, prompt in registry.prompts.items()})
+        resources = {uri: resource for uri, resource in registry.resources.items() if not resource.is_template}
+        self._resources = MappingProxyType({uri: ServedItem(resource) for uri, resource in resources.items()})
 
     def list_tools(self) -> list[ServedItem]:
         """Return the tools."""

@@ -78,6 +78,8 @@ def test_a_context_without_a_request_has_its_fields_and_raises_else() -> None:
     for name in ("session", "request_context", "fastmcp"):
         with pytest.raises(ValueError, match="outside of a request"):
             getattr(one, name)
+    with pytest.raises(TypeError, match="OwnContext\\(\\) has no keyword 'agnets': a subclass may declare it"):
+        OwnContext(agnets=["a"])
 
 
 def test_the_copy_of_a_context_has_attributes_of_its_own() -> None:
@@ -182,6 +184,8 @@ async def test_the_tables_of_an_app_show_what_it_has() -> None:
     assert (await app.list_tools())[0].input_schema.properties == {"count": {"type": "integer"}}
     assert [str(item.uri) for item in resources(app).values()] == ["shop://stock"]
     assert [*prompts(app)] == ["ask"]
+    with pytest.raises(TypeError, match="does not support item assignment"):
+        prompts(app)["other"] = tool
     server = lowlevel(app)
     assert isinstance(server.icons[0], FORM.types.Icon) and lowlevel(FastMCP("x")).icons is None
     assert server.get_capabilities(None, {"x": {}}).experimental == {"x": {}}

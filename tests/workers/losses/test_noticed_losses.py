@@ -396,6 +396,16 @@ class Reader:
         self.seen = number - 1
 
 
+async def logs_and_reader(store: InMemoryStore) -> tuple[list[ChangeLog], Reader]:
+    """Return the logs of two workers, and a reader at the second one."""
+    logs = [ChangeLog(Worker(store, "test"), Sharing()) for _ in range(2)]  # type: ignore[arg-type]
+    reader = Reader()
+    for log in logs:
+        await log.open()
+    await logs[1].attach(reader, 0)
+    return logs, reader
+
+
 def lose_with_the_time(passing: Passing, store: InMemoryStore, clock: MovableClock) -> None:
     """Empty a store whose clock goes back by an hour."""
     passing.lose()
@@ -407,11 +417,7 @@ async def test_changes_arrive_once_when_the_time_goes_back_with_a_loss(monkeypat
     """As with a store on another machine, whose clock is an hour behind."""
     clock, store = MovableClock(monkeypatch), InMemoryStore()
     passing = Passing(store, clock)
-    logs = [ChangeLog(Worker(store, "test"), Sharing()) for _ in range(2)]  # type: ignore[arg-type]
-    reader = Reader()
-    for log in logs:
-        await log.open()
-    await logs[1].attach(reader, 0)
+    logs, reader = await logs_and_reader(store)
     for number in range(3):
         await logs[0].announce("changed", number)
     await logs[1].read()
@@ -433,11 +439,7 @@ async def test_a_change_that_was_not_read_arrives_when_the_time_goes_back_with_a
     """The worker of the change announces it again, and then that anything may have changed."""
     clock, store = MovableClock(monkeypatch), InMemoryStore()
     passing = Passing(store, clock)
-    logs = [ChangeLog(Worker(store, "test"), Sharing()) for _ in range(2)]  # type: ignore[arg-type]
-    reader = Reader()
-    for log in logs:
-        await log.open()
-    await logs[1].attach(reader, 0)
+    logs, reader = await logs_and_reader(store)
     await logs[0].announce("changed", 0)
     await logs[1].read()
     await logs[0].announce("changed", 1)  # The hint does not arrive.

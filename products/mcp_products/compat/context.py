@@ -89,7 +89,7 @@ class OfficialContextMixin:
         if unknown := fields.keys() - declared:
             raise TypeError(f"{type(self).__name__}() has no keyword {min(unknown)!r}: a subclass may declare it")
         if isinstance(request_context, OfficialRequestContext):
-            vars(self).update(vars(request_context.context))
+            vars(self).update(cast("dict[str, Any]", vars(request_context.context)))
         vars(self).update(_defaults_of(type(self)) | fields)
         self._request_context = request_context
         self._fastmcp = fastmcp or mcp_server

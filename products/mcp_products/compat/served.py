@@ -7,7 +7,7 @@ from contextvars import ContextVar
 from functools import cached_property
 from operator import attrgetter
 from types import MappingProxyType
-from typing import Any, Final
+from typing import Any, Final, cast
 
 from .context import CURRENT, OfficialRequestContext, current_request
 from .forms.form import FORM, official, written
@@ -85,7 +85,7 @@ class ServedApp(HandlerDecorators):
         async def proceed(passed: Any) -> Any:
             changed = context
             if passed.params is not None and context.message is not None:
-                changed = context.copy(message=type(context.message).model_validate(written(passed.params)))
+                changed = context.copy(message=cast(Any, type(context.message)).model_validate(written(passed.params)))
             result = official(await self._serve(changed, call_next))
             if type(result) is FORM.types.Result:  # A protocol version has no type of its own for nothing.
                 result = FORM.types.EmptyResult.model_validate(written(result))

@@ -22,12 +22,18 @@ _FIXED: Final = ("CONVERSIONS", "DEFAULT_REVISION", "LIFECYCLES", "REVISIONS", "
 
 @cache
 def _tables() -> dict[str, dict[str, Any]]:
-    """Return the tables of facade.toml: `names`, `app`, `areas`, `http`, `products` and `extras`."""
+    """Return the tables of facade.toml: `names`, `compat`, `app`, `areas`, `http`, `products` and `extras`."""
     return read_toml(Path(__file__).with_suffix(".toml"))
 
 
 def _public(names: Mapping[str, Iterable[str]]) -> list[str]:
     return [name for of_module in names.values() for name in of_module]
+
+
+def _places(table: str) -> dict[str, tuple[str, str]]:
+    """Return the module of each name of a table, and its name there."""
+    rows = ((module, entry.partition("=")) for module, names in _tables()[table].items() for entry in names)
+    return {name: (module, other or name) for module, (name, _, other) in rows}
 
 
 def render_index(
@@ -69,7 +75,8 @@ def render_compat(newest: Revision, handshake: Revision, templates: Templates) -
 
     `handshake` is the newest revision with a handshake, which has requests that the newest revision has not.
     """
-    names = _tables()["names"]
-    context = {"newest": newest.module, "handshake": handshake.module, "generator": GENERATOR, "names": names}
+    official = _places("compat")
+    context: dict[str, Any] = {"newest": newest.module, "handshake": handshake.module, "generator": GENERATOR}
+    context |= {"names": _places("names") | official, "official": official}
     texts = {"compat/__init__.py": "compat.py.jinja2", "compat/types.py": "compat_types.py.jinja2"}
     return {name: print_template(template, context, templates) for name, template in texts.items()}

@@ -37,13 +37,10 @@ from ..v2026_07_28.server import Server as _Newest
 from . import types as types
 
 if TYPE_CHECKING:
-    # Three names are also those of other classes. mypy takes the first definition of a name, pyright the last one.
-    from mcp_products.compat.official_names import *
-
-if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
     from mcp_products.app.app import Lifespan as Lifespan
+    from mcp_products.app.app import lifespan as _ContextManagerLifespan
     from mcp_products.app.app import lifespan as lifespan
     from mcp_products.app.components.completion import rank_completions as rank_completions
     from mcp_products.app.components.uris import is_https_url as is_https_url
@@ -51,7 +48,6 @@ if TYPE_CHECKING:
     from mcp_products.app.content import Audio as Audio
     from mcp_products.app.content import File as File
     from mcp_products.app.content import Image as Image
-    from mcp_products.app.content import Message as Message
     from mcp_products.app.content import UserMessage as UserMessage
     from mcp_products.app.context.elicitation import AcceptedElicitation as AcceptedElicitation
     from mcp_products.app.context.elicitation import AcceptedUrlElicitation as AcceptedUrlElicitation
@@ -60,17 +56,22 @@ if TYPE_CHECKING:
     from mcp_products.app.context.elicitation import ElicitationResult as ElicitationResult
     from mcp_products.app.context.own_requests import ResourceContent as ResourceContent
     from mcp_products.app.context.request_context import RequestContext as RequestContext
+    from mcp_products.app.context.request_context import RequestContext as _ClientRequestContext
+    from mcp_products.app.context.request_context import RequestContext as _ServerRequestContext
     from mcp_products.app.context.request_views import ServerSession as ServerSession
     from mcp_products.app.context.sampling import SampleResult as SampleResult
     from mcp_products.app.context.state import InMemoryStateStore as InMemoryStateStore
     from mcp_products.app.context.state import StateStore as StateStore
     from mcp_products.app.context.sync_context import SyncContext as SyncContext
     from mcp_products.app.decorators import tool as tool
+    from mcp_products.app.dependencies import Progress as Progress
     from mcp_products.app.dependencies.markers import Depends as Depends
     from mcp_products.app.dependencies.markers import Elicit as Elicit
     from mcp_products.app.dependencies.markers import ListRoots as ListRoots
     from mcp_products.app.dependencies.markers import Resolve as Resolve
     from mcp_products.app.dependencies.markers import Sample as Sample
+    from mcp_products.app.middleware.authorization import AccessRequest as _AuthContext
+    from mcp_products.app.middleware.authorization import AuthorizationCheck as _AuthCheck
     from mcp_products.app.middleware.hooks import Middleware as Middleware
     from mcp_products.app.middleware.hooks import MiddlewareContext as MiddlewareContext
     from mcp_products.app.resources import BinaryResource as BinaryResource
@@ -84,8 +85,128 @@ if TYPE_CHECKING:
     from mcp_products.app.tools import forward as forward
     from mcp_products.app.tools import forward_raw as forward_raw
     from mcp_products.common.keys import KeyRing as KeyRing
-    from mcp_products.compat import *
+    from mcp_products.compat.app import OfficialMiddleware as OfficialMiddleware
+    from mcp_products.compat.app import RoleMessage as RoleMessage
+    from mcp_products.compat.app import RoleMessage as _Message
+    from mcp_products.compat.auth import JWT_BEARER_GRANT_TYPE as JWT_BEARER_GRANT_TYPE
+    from mcp_products.compat.auth import AuthorizationCodeResult as AuthorizationCodeResult
+    from mcp_products.compat.auth import AuthorizationParams as AuthorizationParams
+    from mcp_products.compat.auth import AuthorizeError as AuthorizeError
+    from mcp_products.compat.auth import AuthSettings as AuthSettings
+    from mcp_products.compat.auth import ClientRegistrationOptions as ClientRegistrationOptions
+    from mcp_products.compat.auth import IdentityAssertionParams as IdentityAssertionParams
+    from mcp_products.compat.auth import InvalidRedirectUriError as InvalidRedirectUriError
+    from mcp_products.compat.auth import InvalidScopeError as InvalidScopeError
+    from mcp_products.compat.auth import OAuthAuthorizationServerProvider as OAuthAuthorizationServerProvider
+    from mcp_products.compat.auth import OAuthClientInformationFull as OAuthClientInformationFull
+    from mcp_products.compat.auth import OAuthClientMetadata as OAuthClientMetadata
+    from mcp_products.compat.auth import OAuthMetadata as OAuthMetadata
+    from mcp_products.compat.auth import OfficialAccessToken as OfficialAccessToken
+    from mcp_products.compat.auth import OfficialAccessToken as _AccessToken
+    from mcp_products.compat.auth import OfficialOAuthToken as OfficialOAuthToken
+    from mcp_products.compat.auth import OfficialOAuthToken as _OAuthToken
+    from mcp_products.compat.auth import OfficialTokenVerifier as OfficialTokenVerifier
+    from mcp_products.compat.auth import OfficialTokenVerifier as _TokenVerifier
+    from mcp_products.compat.auth import ProviderTokenVerifier as ProviderTokenVerifier
+    from mcp_products.compat.auth import RegistrationError as RegistrationError
+    from mcp_products.compat.auth import RevocationOptions as RevocationOptions
+    from mcp_products.compat.auth import StaticTokenVerifier as StaticTokenVerifier
+    from mcp_products.compat.auth import StoredAuthorizationCode as StoredAuthorizationCode
+    from mcp_products.compat.auth import StoredAuthorizationCode as _AuthorizationCode
+    from mcp_products.compat.auth import StoredRefreshToken as StoredRefreshToken
+    from mcp_products.compat.auth import StoredRefreshToken as _RefreshToken
+    from mcp_products.compat.auth import TokenError as TokenError
+    from mcp_products.compat.auth import check_resource_allowed as check_resource_allowed
+    from mcp_products.compat.auth import construct_redirect_uri as construct_redirect_uri
+    from mcp_products.compat.auth import resource_url_from_server_url as resource_url_from_server_url
+    from mcp_products.compat.auth_clients import ClientCredentialsOAuthProvider as ClientCredentialsOAuthProvider
+    from mcp_products.compat.auth_clients import IdentityAssertionOAuthProvider as IdentityAssertionOAuthProvider
+    from mcp_products.compat.auth_clients import OAuthFlowError as OAuthFlowError
+    from mcp_products.compat.auth_clients import OAuthRegistrationError as OAuthRegistrationError
+    from mcp_products.compat.auth_clients import OAuthTokenError as OAuthTokenError
+    from mcp_products.compat.auth_clients import OfficialOAuthClientProvider as OfficialOAuthClientProvider
+    from mcp_products.compat.auth_clients import OfficialOAuthClientProvider as _OAuthClientProvider
+    from mcp_products.compat.auth_clients import OfficialTokenStorage as OfficialTokenStorage
+    from mcp_products.compat.auth_clients import OfficialTokenStorage as _TokenStorage
+    from mcp_products.compat.auth_server.clients import AuthenticationError as AuthenticationError
+    from mcp_products.compat.auth_server.clients import ClientAuthenticator as ClientAuthenticator
+    from mcp_products.compat.auth_server.handlers import AuthorizationHandler as AuthorizationHandler
+    from mcp_products.compat.auth_server.handlers import MetadataHandler as MetadataHandler
+    from mcp_products.compat.auth_server.handlers import RegistrationHandler as RegistrationHandler
+    from mcp_products.compat.auth_server.handlers import RevocationHandler as RevocationHandler
+    from mcp_products.compat.auth_server.handlers import TokenHandler as TokenHandler
+    from mcp_products.compat.auth_server.middleware import AuthContextMiddleware as AuthContextMiddleware
+    from mcp_products.compat.auth_server.middleware import BearerAuthBackend as BearerAuthBackend
+    from mcp_products.compat.auth_server.middleware import RequireAuthMiddleware as RequireAuthMiddleware
+    from mcp_products.compat.auth_server.routes import build_metadata as build_metadata
+    from mcp_products.compat.auth_server.routes import build_resource_metadata_url as build_resource_metadata_url
+    from mcp_products.compat.auth_server.routes import cors_middleware as cors_middleware
+    from mcp_products.compat.auth_server.routes import create_auth_routes as create_auth_routes
+    from mcp_products.compat.auth_server.routes import (
+        create_protected_resource_routes as create_protected_resource_routes,
+    )
+    from mcp_products.compat.auth_server.routes import validate_issuer_url as validate_issuer_url
+    from mcp_products.compat.context import OfficialRequestContext as OfficialRequestContext
+    from mcp_products.compat.context import auth_context_var as auth_context_var
+    from mcp_products.compat.context import get_access_token as get_access_token
+    from mcp_products.compat.context import get_context as get_context
+    from mcp_products.compat.context import get_http_request as get_http_request
+    from mcp_products.compat.event_buses import EventBus as EventBus
+    from mcp_products.compat.event_buses import EventBus as _SubscriptionBus
+    from mcp_products.compat.event_buses import InMemorySubscriptionBus as InMemorySubscriptionBus
+    from mcp_products.compat.event_buses import PromptsListChanged as PromptsListChanged
+    from mcp_products.compat.event_buses import ResourcesListChanged as ResourcesListChanged
+    from mcp_products.compat.event_buses import ResourceUpdated as ResourceUpdated
+    from mcp_products.compat.event_buses import ToolsListChanged as ToolsListChanged
+    from mcp_products.compat.fastmcp import AppConfig as AppConfig
+    from mcp_products.compat.fastmcp import ClaudeSkillsProvider as ClaudeSkillsProvider
+    from mcp_products.compat.fastmcp import FastMCPProvider as FastMCPProvider
+    from mcp_products.compat.fastmcp import LocalProvider as LocalProvider
+    from mcp_products.compat.fastmcp import ResourceCSP as ResourceCSP
+    from mcp_products.compat.fastmcp import ResourcePermissions as ResourcePermissions
+    from mcp_products.compat.fastmcp import SkillsDirectoryProvider as SkillsDirectoryProvider
+    from mcp_products.compat.fastmcp import Visibility as Visibility
+    from mcp_products.compat.fastmcp import get_tracer as get_tracer
+    from mcp_products.compat.forms.errors import McpError as McpError
+    from mcp_products.compat.forms.errors import McpError as _MCPError
+    from mcp_products.compat.forms.errors import PromptError as PromptError
+    from mcp_products.compat.forms.errors import ResourceError as ResourceError
+    from mcp_products.compat.forms.errors import ResourceNotFoundError as ResourceNotFoundError
+    from mcp_products.compat.forms.errors import UrlElicitationRequiredError as UrlElicitationRequiredError
+    from mcp_products.compat.http import EventMessage as EventMessage
+    from mcp_products.compat.http import StreamEventStore as StreamEventStore
+    from mcp_products.compat.http import StreamEventStore as _EventStore
+    from mcp_products.compat.http import TransportSecuritySettings as TransportSecuritySettings
     from mcp_products.compat.keywords import OfficialServerKeywords
+    from mcp_products.compat.names import InitializationOptions as InitializationOptions
+    from mcp_products.compat.names import NotificationOptions as NotificationOptions
+    from mcp_products.compat.names import ReadResourceContents as ReadResourceContents
+    from mcp_products.compat.names import get_display_name as get_display_name
+    from mcp_products.compat.names import sdk_version as sdk_version
+    from mcp_products.compat.parts.resources import FunctionResource as FunctionResource
+    from mcp_products.compat.registered import returned_values as returned_values
+    from mcp_products.compat.session_manager import StreamableHTTPSessionManager as StreamableHTTPSessionManager
+    from mcp_products.compat.sessions.fastmcp_client import FastMCPClient as FastMCPClient
+    from mcp_products.compat.sessions.fastmcp_groups import ClientGroup as ClientGroup
+    from mcp_products.compat.sessions.fastmcp_groups import MCPConfig as MCPConfig
+    from mcp_products.compat.sessions.groups import ClientSessionGroup as ClientSessionGroup
+    from mcp_products.compat.transports import SseServerTransport as SseServerTransport
+    from mcp_products.compat.transports import StdioServerParameters as StdioServerParameters
+    from mcp_products.compat.transports import create_mcp_http_client as create_mcp_http_client
+    from mcp_products.compat.transports import sse_client as sse_client
+    from mcp_products.compat.transports import stdio_client as stdio_client
+    from mcp_products.compat.transports import stdio_server as stdio_server
+    from mcp_products.compat.transports import streamable_http_client as streamable_http_client
+    from mcp_products.compat.transports import streamablehttp_client as streamablehttp_client
+    from mcp_products.compat.uri_templates import InvalidUriTemplate as InvalidUriTemplate
+    from mcp_products.compat.uri_templates import UriTemplate as UriTemplate
+    from mcp_products.compat.values import MillisecondCacheHint as MillisecondCacheHint
+    from mcp_products.compat.values import MillisecondCacheHint as _CacheHint
+    from mcp_products.compat.values import PathEscapeError as PathEscapeError
+    from mcp_products.compat.values import RequestStateSecurity as RequestStateSecurity
+    from mcp_products.compat.values import contains_path_traversal as contains_path_traversal
+    from mcp_products.compat.values import is_absolute_path as is_absolute_path
+    from mcp_products.compat.values import safe_join as safe_join
     from mcp_products.extensions.tasks.store import TaskOptions as TaskOptions
     from mcp_products.host.cache import ClientResponseCache as ClientResponseCache
     from mcp_products.host.cache import ResponseCache as ResponseCache
@@ -127,7 +248,6 @@ if TYPE_CHECKING:
     from mcp_runtime.errors import InvalidSchemaError as InvalidSchemaError
     from mcp_runtime.errors import JSONRPCError as JSONRPCError
     from mcp_runtime.errors import LocalError as LocalError
-    from mcp_runtime.errors import MCPError as MCPError
     from mcp_runtime.errors import ProtocolViolationError as ProtocolViolationError
     from mcp_runtime.errors import RemoteError as RemoteError
     from mcp_runtime.errors import RemoteJSONRPCError as RemoteJSONRPCError
@@ -137,11 +257,9 @@ if TYPE_CHECKING:
     from mcp_runtime.errors import ToolResultError as ToolResultError
     from mcp_runtime.errors import UnwritableValueError as UnwritableValueError
     from mcp_runtime.errors import printable as printable
-    from mcp_runtime.server.lists import CacheHint as CacheHint
     from mcp_runtime.server.lists import paginate as paginate
     from mcp_runtime.session.interfaces import RevisionChoice
     from mcp_runtime.session.interfaces import Transport as Transport
-    from mcp_runtime.session.requests import Progress as Progress
     from mcp_runtime.session.requests import RequestOptions as RequestOptions
     from mcp_runtime.transports.http_client.connection import HTTPOptions as HTTPOptions
 
@@ -151,8 +269,23 @@ if TYPE_CHECKING:
     from .. import converter as converter
 
 if TYPE_CHECKING:
-    from mcp_products.compat.official_names import *
-
+    Message = _Message
+    MCPError = _MCPError
+    CacheHint = _CacheHint
+    ContextManagerLifespan = _ContextManagerLifespan
+    ClientRequestContext = _ClientRequestContext
+    ServerRequestContext = _ServerRequestContext
+    AuthCheck = _AuthCheck
+    AuthContext = _AuthContext
+    AccessToken = _AccessToken
+    AuthorizationCode = _AuthorizationCode
+    OAuthToken = _OAuthToken
+    RefreshToken = _RefreshToken
+    TokenVerifier = _TokenVerifier
+    OAuthClientProvider = _OAuthClientProvider
+    TokenStorage = _TokenStorage
+    SubscriptionBus = _SubscriptionBus
+    EventStore = _EventStore
     PromptResult = _types.GetPromptResult
     ResourceResult = _types.ReadResourceResult
     ToolResult = _types.CallToolResult
@@ -268,6 +401,136 @@ __getattr__, __dir__ = _names_of(
         "create_connected_server_and_client_session": create_connected_server_and_client_session,
         "create_proxy": create_proxy,
         "types": types,
+    },
+    {
+        "ContextManagerLifespan": ("mcp_products.app.app", "lifespan"),
+        "ClientRequestContext": ("mcp_products.app.context.request_context", "RequestContext"),
+        "ServerRequestContext": ("mcp_products.app.context.request_context", "RequestContext"),
+        "Progress": ("mcp_products.app.dependencies", "Progress"),
+        "AuthCheck": ("mcp_products.app.middleware.authorization", "AuthorizationCheck"),
+        "AuthContext": ("mcp_products.app.middleware.authorization", "AccessRequest"),
+        "Message": ("mcp_products.compat.app", "RoleMessage"),
+        "OfficialMiddleware": ("mcp_products.compat.app", "OfficialMiddleware"),
+        "RoleMessage": ("mcp_products.compat.app", "RoleMessage"),
+        "AccessToken": ("mcp_products.compat.auth", "OfficialAccessToken"),
+        "AuthSettings": ("mcp_products.compat.auth", "AuthSettings"),
+        "AuthorizationCode": ("mcp_products.compat.auth", "StoredAuthorizationCode"),
+        "AuthorizationCodeResult": ("mcp_products.compat.auth", "AuthorizationCodeResult"),
+        "AuthorizationParams": ("mcp_products.compat.auth", "AuthorizationParams"),
+        "AuthorizeError": ("mcp_products.compat.auth", "AuthorizeError"),
+        "ClientRegistrationOptions": ("mcp_products.compat.auth", "ClientRegistrationOptions"),
+        "IdentityAssertionParams": ("mcp_products.compat.auth", "IdentityAssertionParams"),
+        "InvalidRedirectUriError": ("mcp_products.compat.auth", "InvalidRedirectUriError"),
+        "InvalidScopeError": ("mcp_products.compat.auth", "InvalidScopeError"),
+        "JWT_BEARER_GRANT_TYPE": ("mcp_products.compat.auth", "JWT_BEARER_GRANT_TYPE"),
+        "OAuthAuthorizationServerProvider": ("mcp_products.compat.auth", "OAuthAuthorizationServerProvider"),
+        "OAuthClientInformationFull": ("mcp_products.compat.auth", "OAuthClientInformationFull"),
+        "OAuthClientMetadata": ("mcp_products.compat.auth", "OAuthClientMetadata"),
+        "OAuthMetadata": ("mcp_products.compat.auth", "OAuthMetadata"),
+        "OAuthToken": ("mcp_products.compat.auth", "OfficialOAuthToken"),
+        "OfficialAccessToken": ("mcp_products.compat.auth", "OfficialAccessToken"),
+        "OfficialOAuthToken": ("mcp_products.compat.auth", "OfficialOAuthToken"),
+        "OfficialTokenVerifier": ("mcp_products.compat.auth", "OfficialTokenVerifier"),
+        "ProviderTokenVerifier": ("mcp_products.compat.auth", "ProviderTokenVerifier"),
+        "RefreshToken": ("mcp_products.compat.auth", "StoredRefreshToken"),
+        "RegistrationError": ("mcp_products.compat.auth", "RegistrationError"),
+        "RevocationOptions": ("mcp_products.compat.auth", "RevocationOptions"),
+        "StaticTokenVerifier": ("mcp_products.compat.auth", "StaticTokenVerifier"),
+        "StoredAuthorizationCode": ("mcp_products.compat.auth", "StoredAuthorizationCode"),
+        "StoredRefreshToken": ("mcp_products.compat.auth", "StoredRefreshToken"),
+        "TokenError": ("mcp_products.compat.auth", "TokenError"),
+        "TokenVerifier": ("mcp_products.compat.auth", "OfficialTokenVerifier"),
+        "check_resource_allowed": ("mcp_products.compat.auth", "check_resource_allowed"),
+        "construct_redirect_uri": ("mcp_products.compat.auth", "construct_redirect_uri"),
+        "resource_url_from_server_url": ("mcp_products.compat.auth", "resource_url_from_server_url"),
+        "ClientCredentialsOAuthProvider": ("mcp_products.compat.auth_clients", "ClientCredentialsOAuthProvider"),
+        "IdentityAssertionOAuthProvider": ("mcp_products.compat.auth_clients", "IdentityAssertionOAuthProvider"),
+        "OAuthClientProvider": ("mcp_products.compat.auth_clients", "OfficialOAuthClientProvider"),
+        "OAuthFlowError": ("mcp_products.compat.auth_clients", "OAuthFlowError"),
+        "OAuthRegistrationError": ("mcp_products.compat.auth_clients", "OAuthRegistrationError"),
+        "OAuthTokenError": ("mcp_products.compat.auth_clients", "OAuthTokenError"),
+        "OfficialOAuthClientProvider": ("mcp_products.compat.auth_clients", "OfficialOAuthClientProvider"),
+        "OfficialTokenStorage": ("mcp_products.compat.auth_clients", "OfficialTokenStorage"),
+        "TokenStorage": ("mcp_products.compat.auth_clients", "OfficialTokenStorage"),
+        "AuthenticationError": ("mcp_products.compat.auth_server.clients", "AuthenticationError"),
+        "ClientAuthenticator": ("mcp_products.compat.auth_server.clients", "ClientAuthenticator"),
+        "AuthorizationHandler": ("mcp_products.compat.auth_server.handlers", "AuthorizationHandler"),
+        "MetadataHandler": ("mcp_products.compat.auth_server.handlers", "MetadataHandler"),
+        "RegistrationHandler": ("mcp_products.compat.auth_server.handlers", "RegistrationHandler"),
+        "RevocationHandler": ("mcp_products.compat.auth_server.handlers", "RevocationHandler"),
+        "TokenHandler": ("mcp_products.compat.auth_server.handlers", "TokenHandler"),
+        "AuthContextMiddleware": ("mcp_products.compat.auth_server.middleware", "AuthContextMiddleware"),
+        "BearerAuthBackend": ("mcp_products.compat.auth_server.middleware", "BearerAuthBackend"),
+        "RequireAuthMiddleware": ("mcp_products.compat.auth_server.middleware", "RequireAuthMiddleware"),
+        "build_metadata": ("mcp_products.compat.auth_server.routes", "build_metadata"),
+        "build_resource_metadata_url": ("mcp_products.compat.auth_server.routes", "build_resource_metadata_url"),
+        "cors_middleware": ("mcp_products.compat.auth_server.routes", "cors_middleware"),
+        "create_auth_routes": ("mcp_products.compat.auth_server.routes", "create_auth_routes"),
+        "create_protected_resource_routes": (
+            "mcp_products.compat.auth_server.routes",
+            "create_protected_resource_routes",
+        ),
+        "validate_issuer_url": ("mcp_products.compat.auth_server.routes", "validate_issuer_url"),
+        "OfficialRequestContext": ("mcp_products.compat.context", "OfficialRequestContext"),
+        "auth_context_var": ("mcp_products.compat.context", "auth_context_var"),
+        "get_access_token": ("mcp_products.compat.context", "get_access_token"),
+        "get_context": ("mcp_products.compat.context", "get_context"),
+        "get_http_request": ("mcp_products.compat.context", "get_http_request"),
+        "EventBus": ("mcp_products.compat.event_buses", "EventBus"),
+        "InMemorySubscriptionBus": ("mcp_products.compat.event_buses", "InMemorySubscriptionBus"),
+        "PromptsListChanged": ("mcp_products.compat.event_buses", "PromptsListChanged"),
+        "ResourceUpdated": ("mcp_products.compat.event_buses", "ResourceUpdated"),
+        "ResourcesListChanged": ("mcp_products.compat.event_buses", "ResourcesListChanged"),
+        "SubscriptionBus": ("mcp_products.compat.event_buses", "EventBus"),
+        "ToolsListChanged": ("mcp_products.compat.event_buses", "ToolsListChanged"),
+        "AppConfig": ("mcp_products.compat.fastmcp", "AppConfig"),
+        "ClaudeSkillsProvider": ("mcp_products.compat.fastmcp", "ClaudeSkillsProvider"),
+        "FastMCPProvider": ("mcp_products.compat.fastmcp", "FastMCPProvider"),
+        "LocalProvider": ("mcp_products.compat.fastmcp", "LocalProvider"),
+        "ResourceCSP": ("mcp_products.compat.fastmcp", "ResourceCSP"),
+        "ResourcePermissions": ("mcp_products.compat.fastmcp", "ResourcePermissions"),
+        "SkillsDirectoryProvider": ("mcp_products.compat.fastmcp", "SkillsDirectoryProvider"),
+        "Visibility": ("mcp_products.compat.fastmcp", "Visibility"),
+        "get_tracer": ("mcp_products.compat.fastmcp", "get_tracer"),
+        "MCPError": ("mcp_products.compat.forms.errors", "McpError"),
+        "McpError": ("mcp_products.compat.forms.errors", "McpError"),
+        "PromptError": ("mcp_products.compat.forms.errors", "PromptError"),
+        "ResourceError": ("mcp_products.compat.forms.errors", "ResourceError"),
+        "ResourceNotFoundError": ("mcp_products.compat.forms.errors", "ResourceNotFoundError"),
+        "UrlElicitationRequiredError": ("mcp_products.compat.forms.errors", "UrlElicitationRequiredError"),
+        "EventMessage": ("mcp_products.compat.http", "EventMessage"),
+        "EventStore": ("mcp_products.compat.http", "StreamEventStore"),
+        "StreamEventStore": ("mcp_products.compat.http", "StreamEventStore"),
+        "TransportSecuritySettings": ("mcp_products.compat.http", "TransportSecuritySettings"),
+        "InitializationOptions": ("mcp_products.compat.names", "InitializationOptions"),
+        "NotificationOptions": ("mcp_products.compat.names", "NotificationOptions"),
+        "ReadResourceContents": ("mcp_products.compat.names", "ReadResourceContents"),
+        "get_display_name": ("mcp_products.compat.names", "get_display_name"),
+        "sdk_version": ("mcp_products.compat.names", "sdk_version"),
+        "FunctionResource": ("mcp_products.compat.parts.resources", "FunctionResource"),
+        "returned_values": ("mcp_products.compat.registered", "returned_values"),
+        "StreamableHTTPSessionManager": ("mcp_products.compat.session_manager", "StreamableHTTPSessionManager"),
+        "FastMCPClient": ("mcp_products.compat.sessions.fastmcp_client", "FastMCPClient"),
+        "ClientGroup": ("mcp_products.compat.sessions.fastmcp_groups", "ClientGroup"),
+        "MCPConfig": ("mcp_products.compat.sessions.fastmcp_groups", "MCPConfig"),
+        "ClientSessionGroup": ("mcp_products.compat.sessions.groups", "ClientSessionGroup"),
+        "SseServerTransport": ("mcp_products.compat.transports", "SseServerTransport"),
+        "StdioServerParameters": ("mcp_products.compat.transports", "StdioServerParameters"),
+        "create_mcp_http_client": ("mcp_products.compat.transports", "create_mcp_http_client"),
+        "sse_client": ("mcp_products.compat.transports", "sse_client"),
+        "stdio_client": ("mcp_products.compat.transports", "stdio_client"),
+        "stdio_server": ("mcp_products.compat.transports", "stdio_server"),
+        "streamable_http_client": ("mcp_products.compat.transports", "streamable_http_client"),
+        "streamablehttp_client": ("mcp_products.compat.transports", "streamablehttp_client"),
+        "InvalidUriTemplate": ("mcp_products.compat.uri_templates", "InvalidUriTemplate"),
+        "UriTemplate": ("mcp_products.compat.uri_templates", "UriTemplate"),
+        "CacheHint": ("mcp_products.compat.values", "MillisecondCacheHint"),
+        "MillisecondCacheHint": ("mcp_products.compat.values", "MillisecondCacheHint"),
+        "PathEscapeError": ("mcp_products.compat.values", "PathEscapeError"),
+        "RequestStateSecurity": ("mcp_products.compat.values", "RequestStateSecurity"),
+        "contains_path_traversal": ("mcp_products.compat.values", "contains_path_traversal"),
+        "is_absolute_path": ("mcp_products.compat.values", "is_absolute_path"),
+        "safe_join": ("mcp_products.compat.values", "safe_join"),
     },
 )
 globals()["__all__"] = __dir__()

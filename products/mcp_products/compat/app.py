@@ -280,12 +280,12 @@ class OfficialAppMixin(FastMCPKeywords, OfficialMethods):
     ) -> None:
         """Serve over stdio; over the streams of what a test has put in the place of `compat.stdio_server`."""
         parent: Any = super()
-        replaced = FORM.replaced("stdio_server")
+        replaced = vars(FORM.compat).get("stdio_server")
         if replaced is None:
             await parent.run_stdio_async(revisions=revisions, **settings)
             return
         async with replaced() as (read, write):
-            await FORM.replaced("Server").run(self._lowlevel_server, read, write)  # A test may replace this one too.
+            await FORM.compat.Server.run(self._lowlevel_server, read, write)  # A test may replace this one too.
 
     def get_context(self) -> Any:
         """Return the context of the request that is handled now. Raises LocalError outside of a request."""

@@ -8,7 +8,7 @@ from collections.abc import Collection, Iterable, Mapping
 from importlib import import_module
 from os import PathLike
 from pathlib import Path
-from typing import Any, ClassVar, Final, Literal, Self, TypedDict, Unpack
+from typing import Any, Final, Literal, Self, TypedDict, Unpack
 
 from pydantic import BaseModel, ConfigDict
 from pydantic.alias_generators import to_camel
@@ -20,6 +20,8 @@ from mcp_products.app.transforms.transform import Namespace, Transform, Transfor
 from mcp_runtime.errors import LocalError
 from mcp_runtime.protocol.models import is_object
 from mcp_runtime.usage.rules import shown
+
+from .forms.form import FORM
 
 _KINDS: Final = ("tool", "resource", "template", "prompt")
 _log: Final = logging.getLogger("mcp_runtime.compat.fastmcp")
@@ -177,11 +179,9 @@ class LocalProvider(FastMCPProvider):
     What a provider has disabled, a server cannot enable.
     """
 
-    app_class: ClassVar[Any] = None
-
     def __init__(self) -> None:
         """Create an empty provider."""
-        super().__init__(self.app_class("LocalProvider"))
+        super().__init__(FORM.compat.FastMCP("LocalProvider"))
 
     def __getattr__(self, name: str) -> Any:
         if name in _OF_PROVIDER:

@@ -10,6 +10,8 @@ from typing import Any, Final
 
 from pydantic import AnyUrl, BaseModel
 
+from mcp_runtime._lazy import load
+
 from .forms.errors import ErrorFields, MCPDeprecationWarning
 from .forms.form import FORM
 
@@ -22,27 +24,10 @@ _AREAS: Final = (
     *("middleware", "dependencies", "providers", "transforms", "auth", "http", "sampling", "tasks", "skills"),
     "testing",
 )
-_PREFERRED: Final = {"Progress": "dependencies"}
-_ALIASES: Final = {
-    "CacheHint": "MillisecondCacheHint",
-    "SubscriptionBus": "EventBus",
-    "AccessToken": "OfficialAccessToken",
-    "AuthContext": "AccessRequest",
-    "AuthorizationCode": "StoredAuthorizationCode",
-    "ClientRequestContext": "RequestContext",
-    "ContextManagerLifespan": "lifespan",
+_RESULTS: Final = {
     "PromptResult": "GetPromptResult",
     "ResourceResult": "ReadResourceResult",
     "ToolResult": "CallToolResult",
-    "EventStore": "StreamEventStore",
-    "MCPError": "McpError",
-    "Message": "RoleMessage",
-    "OAuthClientProvider": "OfficialOAuthClientProvider",
-    "OAuthToken": "OfficialOAuthToken",
-    "RefreshToken": "StoredRefreshToken",
-    "ServerRequestContext": "RequestContext",
-    "TokenStorage": "OfficialTokenStorage",
-    "TokenVerifier": "OfficialTokenVerifier",
 }
 _RELEASES: Final = {"fastmcp": "4.2.3", "mcp": "2.3.0", "mcp-types": "2.3.0"}
 _RELEASE_OF_V1: Final = "1.30.0"
@@ -59,7 +44,7 @@ class AnyMiddleware:
 _CONSTANTS: Final[dict[str, Any]] = {
     "AnyUrl": AnyUrl,
     "ErrorFields": ErrorFields,
-    **dict.fromkeys(("AuthCheck", "CallNext", "EventCallback", "EventId", "HandlerResult", "StreamId"), Any),
+    **dict.fromkeys(("CallNext", "EventCallback", "EventId", "HandlerResult", "StreamId"), Any),
     "MCPDeprecationWarning": MCPDeprecationWarning,
     "TransportStreams": Any,
     "ServerMiddleware": AnyMiddleware,
@@ -94,31 +79,24 @@ class PackagePath:
         return self._get(name)
 
 
-def names_of(package: str, own: Mapping[str, Any]) -> tuple[Callable[[str], Any], Callable[[], list[str]]]:
+def names_of(
+    package: str, own: Mapping[str, Any], official: Mapping[str, tuple[str, str]]
+) -> tuple[Callable[[str], Any], Callable[[], list[str]]]:
     """Return the `__getattr__` and the `__dir__` of the `compat` of a generated package.
 
-    A name is one of `mcp_products.compat`, of the generated package, or a type.
-
     Args:
-        package: The name of the generated package.
-        own: The names that the module defines itself.
+        package: The name of the generated package, whose names are those of `compat` as well.
+        own: The names that the module defines itself. Its `types` have the types.
+        official: The module and the name there of each name of the official SDK and of FastMCP.
     """
-    adapters = import_module(__name__.rpartition(".")[0])
     parent: ModuleType = import_module(package)
-    bound: dict[str, Any] = {}
 
     def get(name: str) -> Any:
-        name = _ALIASES.get(name, name)
         if name in own:
             return own[name]
-        if name == "LocalProvider" and "FastMCP" in own:
-            members = {"app_class": own["FastMCP"], "__doc__": adapters.LocalProvider.__doc__}
-            bound.setdefault(name, type(name, (adapters.LocalProvider,), members))
-            return bound[name]
-        if name in adapters.__all__:
-            return getattr(adapters, name)
-        if name in _PREFERRED:
-            return getattr(import_module(f"{package}.{_PREFERRED[name]}"), name)
+        if name in official:
+            place, other = official[name]
+            return getattr(load(place), other)
         if name in parent.__all__:
             return getattr(parent, name)
         for area in _AREAS:
@@ -127,13 +105,13 @@ def names_of(package: str, own: Mapping[str, Any]) -> tuple[Callable[[str], Any]
         if name in _PACKAGES:
             return PackagePath(get)
         try:
-            return getattr(own["types"], name)
+            return getattr(own["types"], _RESULTS.get(name, name))
         except AttributeError:
             text = f"{package}.compat has no {name!r}; docs/migration.md has the line to write instead"
             raise AttributeError(text) from None
 
     def directory() -> list[str]:
-        return sorted({*own, *_ALIASES, *adapters.__all__, *parent.__all__})
+        return sorted({*own, *official, *_RESULTS, *parent.__all__})
 
     return get, directory
 

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import ast
 import inspect
 from collections.abc import Callable
+from importlib import import_module
+from pathlib import Path
 from typing import Any, get_type_hints
 
 import pytest
@@ -12,12 +15,9 @@ from support.installation.extras import needs
 from mcp_generated import App, compat
 from mcp_generated.compat import FastMCP, MCPServer
 from mcp_products.compat import keywords as official_keywords
-from mcp_products.compat import names
-from mcp_products.compat import official_names as aliases
 from mcp_products.compat.keywords import OfficialMethods
 
 POSITIONAL = ("name", "instructions", "website_url", "icons", "title", "description", "version")
-OF_THE_SCHEMA = {"PromptResult", "ResourceResult", "ToolResult"}
 
 
 def keywords(name: str) -> set[str]:
@@ -65,14 +65,29 @@ def test_an_http_application_takes_every_keyword_that_checkers_know() -> None:
     assert len(refused(FastMCP("x").streamable_http_app, {"no_such_keyword"})) == 1
 
 
-@pytest.mark.parametrize("name", sorted(names._ALIASES.keys() - OF_THE_SCHEMA))
-def test_a_name_is_the_same_class_for_checkers_and_programs(name: str) -> None:
-    assert getattr(aliases, name) is getattr(compat, name)
+def imports() -> dict[str, tuple[str, str]]:
+    """The module and the name there of each name that type checkers alone find in `compat`."""
+    tree = ast.parse(Path(str(compat.__file__)).read_text(encoding="utf-8"))
+    return {
+        alias.asname.removeprefix("_"): (node.module, alias.name)
+        for block in tree.body
+        if isinstance(block, ast.If)
+        for node in block.body
+        if isinstance(node, ast.ImportFrom) and node.module and not node.level
+        for alias in node.names
+        if alias.asname
+    }
 
 
-def test_no_name_for_checkers_is_missing_at_run_time() -> None:
-    others = [name for name in aliases.__all__ if getattr(compat, name) is not getattr(aliases, name)]
-    assert others == ["AuthCheck"]  # A type of functions: programs have it in annotations only, where Any does.
+@pytest.mark.parametrize("name", sorted(imports()))
+def test_a_name_is_the_same_for_checkers_and_programs(name: str) -> None:
+    module, other = imports()[name]
+    assert getattr(compat, name) is getattr(import_module(module), other)
+
+
+def test_checkers_know_the_names_of_the_official_sdk() -> None:
+    assert {"AccessToken", "MCPError", "Message", "Progress", "SubscriptionBus", "UriTemplate"} <= imports().keys()
+    assert len(imports()) > 150
 
 
 def test_hints_of_the_keywords_name_what_exists() -> None:

@@ -86,9 +86,10 @@ class Form:
         """The ids of the protocol versions without one; none in the form of 1.x."""
         return () if self.is_v1 else tuple(id for id in self.revisions if id not in self.handshakes)
 
-    def replaced(self, name: str) -> Any:
-        """Return what a test has put in the place of a function of `compat`; None without."""
-        return vars(import_module(f"{self._package}.compat")).get(name)
+    @property
+    def compat(self) -> ModuleType:
+        """The `compat` of the package; in its variables is what a test has put in the place of one of its names."""
+        return import_module(f"{self._package}.compat")
 
     # ---- messages ---------------------------------------------------------------------------------------------------
 

@@ -368,9 +368,7 @@ class Opener:
         upstream.session.connection.enter_phase(Phase.OPEN)
         transport = upstream.session.transport
         if isinstance(transport, RequestTransport):
-            # Some servers choose a revision that is older than the transport that they use for it.
-            oldest = next((item for item in self._revisions if item.http.streamable), revision)
-            transport.set_revision(revision if revision.http.streamable else oldest, lambda: self._revisions)
+            transport.set_revision(revision, lambda: self._revisions)
 
 
 def is_over_http(upstream: OpenUpstream) -> bool:

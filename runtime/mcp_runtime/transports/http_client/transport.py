@@ -45,7 +45,10 @@ class LegacyClient(Protocol):
 
 
 class HTTPClientTransport:
-    """A connection to one server; the first request decides between Streamable HTTP and HTTP+SSE."""
+    """A connection to one server; the first request decides between Streamable HTTP and HTTP+SSE.
+
+    The version does not: many servers of Streamable HTTP choose 2024-11-05, which is older than it.
+    """
 
     connection_class = HTTPConnection
     streamable_class = StreamableHTTPClient
@@ -208,8 +211,6 @@ class HTTPClientTransport:
             self._sink.fail_request(id, error)
 
     async def _post_request(self, request: RequestMessage, data: bytes) -> None:
-        if self._legacy is None and not self._streamable.revision.http.streamable:
-            await self.switch_to_legacy_sse()
         if self._legacy is not None:
             await self._legacy.send(request, data)
             return

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Sequence
 from contextlib import AbstractAsyncContextManager, AsyncExitStack
-from typing import Any, Final, Generic, Self, Unpack, cast
+from typing import Any, Final, Generic, Protocol, Self, Unpack, cast
 
 import anyio
 from typing_extensions import TypeVar
@@ -19,13 +19,15 @@ from ..lowlevel import LowLevelServer
 from ..served import ServedApp
 from ..transports import StdioServerParameters, memory_client, stdio_client, streamable_http_client
 from .client_session import (
-    Callback,
+    CallbackKeywords,
     ClientSession,
     RequestContext,
     Rounds,
     SessionKeywords,
+    SessionRequests,
     connected_session,
     negotiate_auto,
+    refuse_others,
 )
 from .peer import OnProgress
 
@@ -74,7 +76,31 @@ def streams_to(target: Any) -> AbstractAsyncContextManager[Any]:
     )
 
 
-class Client(Generic[ServerT]):
+def of_session(name: str, doc: str) -> Any:
+    """Return a property of a client with an attribute of its session."""
+    return property(lambda self: getattr(self.session, name), doc=doc)
+
+
+class Page(Protocol):
+    """A method that returns one page of a list, as the protocol has it; `cache_mode` has no effect."""
+
+    async def __call__(self, *, cursor: str | None = None, meta: Any = None, cache_mode: Any = None) -> Any: ...
+
+
+def page_of(method: str) -> Page:
+    """Return the method of a client that calls this one of its session."""
+
+    async def page(self: Any, *, cursor: str | None = None, meta: Any = None, cache_mode: Any = None) -> Any:
+        """Return one page, which a cursor names. Raises McpError, as all requests."""
+        params = None
+        if cursor is not None or meta is not None:
+            params = FORM.types.PaginatedRequestParams(cursor=cursor, _meta=meta)
+        return await getattr(self.session, method)(params=params)
+
+    return cast(Page, page)
+
+
+class Client(SessionRequests, Generic[ServerT]):
     """A client of a server: `async with` connects to it. Its methods are those of a session."""
 
     def __init__(
@@ -82,22 +108,14 @@ class Client(Generic[ServerT]):
         server: Any,
         *,
         raise_exceptions: bool = False,
-        read_timeout_seconds: float | None = None,
-        sampling_callback: Callback | None = None,
-        sampling_capabilities: Any = None,
-        list_roots_callback: Callback | None = None,
-        logging_callback: Callback | None = None,
-        log_level: str | None = None,
-        message_handler: Callback | None = None,
-        client_info: Any = None,
         mode: str = "auto",
         prior_discover: Any = None,
-        elicitation_callback: Callback | None = None,
         input_required_max_rounds: int = ROUNDS,
         extensions: Sequence[Any] | None = None,
         cache: Any = None,
+        **settings: Unpack[CallbackKeywords],
     ) -> None:
-        """Create a client; the keywords that are not described are those of `ClientSession`.
+        """Create a client; `settings` are keywords of `ClientSession`.
 
         Args:
             server: A server of this process, a URL, `StdioServerParameters`, or a context manager that yields streams.
@@ -108,8 +126,9 @@ class Client(Generic[ServerT]):
             extensions: Objects with the `identifier` and the `settings()` of protocol extensions.
             cache: Accepted: results are not cached.
 
-        Raises ValueError for another mode.
+        Raises ValueError for another mode, and TypeError for another keyword.
         """
+        refuse_others("Client()", settings, CallbackKeywords)
         if mode not in ("auto", "legacy", *FORM.stateless):
             raise ValueError(f"Client(): mode must be 'auto', 'legacy' or one of {FORM.stateless}, not {mode!r}")
         if prior_discover is not None and mode in ("auto", "legacy"):
@@ -119,19 +138,11 @@ class Client(Generic[ServerT]):
         self.prior_discover = prior_discover
         self.input_required_max_rounds = input_required_max_rounds
         self._settings: dict[str, Any] = {
-            "read_timeout_seconds": read_timeout_seconds,
-            "sampling_callback": sampling_callback,
-            "sampling_capabilities": sampling_capabilities,
-            "list_roots_callback": list_roots_callback,
-            "logging_callback": logging_callback,
-            "log_level": log_level,
-            "message_handler": message_handler,
-            "client_info": client_info,
-            "elicitation_callback": elicitation_callback,
+            **settings,
             "extensions": {item.identifier: item.settings() for item in extensions or ()} or None,
         }
         self._streams = streams_to(server)
-        self._session: ClientSession | None = None
+        self._opened: ClientSession | None = None
         self._stack: AsyncExitStack | None = None
         self._was_entered = False
 
@@ -143,7 +154,7 @@ class Client(Generic[ServerT]):
             streams = await stack.enter_async_context(self._streams)
             session = await stack.enter_async_context(ClientSession(streams[0], streams[1], **self._settings))
             await self._negotiate(session)
-            self._session = session
+            self._opened = session
             self._stack = stack.pop_all()
         return self
 
@@ -168,62 +179,32 @@ class Client(Generic[ServerT]):
     async def __aexit__(self, *exception: Any) -> None:
         stack = self._stack
         self._stack = None
-        self._session = None
+        self._opened = None
         if stack is not None:
             await stack.__aexit__(*exception)
 
     @property
     def session(self) -> ClientSession:
         """The session. Raises RuntimeError outside of the context."""
-        if self._session is None:
+        if self._opened is None:
             raise RuntimeError("Client must be used within an async context manager")
-        return self._session
+        return self._opened
 
     @property
-    def protocol_version(self) -> str:
-        """The id of the negotiated protocol version."""
-        return self.session.protocol_version or ""
+    def _session(self) -> ClientSession:
+        return self.session
 
-    @property
-    def server_info(self) -> Any:
-        """The `Implementation` that describes the server; None if it does not say so."""
-        return self.session.server_info
-
-    @property
-    def server_capabilities(self) -> Any:
-        """The capabilities of the server."""
-        return self.session.server_capabilities
-
-    @property
-    def instructions(self) -> str | None:
-        """Instructions of the server for the model."""
-        return self.session.instructions
+    protocol_version = of_session("protocol_version", "The id of the negotiated protocol version.")
+    server_info = of_session("server_info", "The `Implementation` that describes the server.")
+    server_capabilities = of_session("server_capabilities", "The capabilities of the server.")
+    instructions = of_session("instructions", "Instructions of the server for the model.")
 
     # ---- requests ---------------------------------------------------------------------------------------------------
 
-    async def _page(self, method: str, cursor: str | None, meta: Any, cache_mode: Any) -> Any:
-        params = None
-        if cursor is not None or meta is not None:
-            params = FORM.types.PaginatedRequestParams(cursor=cursor, _meta=meta)
-        return await getattr(self.session, method)(params=params)
-
-    async def list_tools(self, *, cursor: str | None = None, meta: Any = None, cache_mode: Any = None) -> Any:
-        """Return one page of the tools. Raises McpError, as all requests."""
-        return await self._page("list_tools", cursor, meta, cache_mode)
-
-    async def list_resources(self, *, cursor: str | None = None, meta: Any = None, cache_mode: Any = None) -> Any:
-        """Return one page of the resources."""
-        return await self._page("list_resources", cursor, meta, cache_mode)
-
-    async def list_resource_templates(
-        self, *, cursor: str | None = None, meta: Any = None, cache_mode: Any = None
-    ) -> Any:
-        """Return one page of the resource templates."""
-        return await self._page("list_resource_templates", cursor, meta, cache_mode)
-
-    async def list_prompts(self, *, cursor: str | None = None, meta: Any = None, cache_mode: Any = None) -> Any:
-        """Return one page of the prompts."""
-        return await self._page("list_prompts", cursor, meta, cache_mode)
+    list_tools = page_of("list_tools")
+    list_resources = page_of("list_resources")
+    list_resource_templates = page_of("list_resource_templates")
+    list_prompts = page_of("list_prompts")
 
     async def call_tool(
         self,
@@ -277,12 +258,9 @@ class Client(Generic[ServerT]):
 
     async def _with_input(self, send: Callable[[Any, str | None], Awaitable[Any]], meta: Any, rounds: Rounds) -> Any:
         """Send a request until its result is final, with the input that the callbacks give meanwhile."""
-        given: dict[str, Any] = {**rounds}
-        responses, state = given.pop("input_responses", None), given.pop("request_state", None)
-        if given:
-            raise TypeError(f"Client: there is no keyword argument {next(iter(given))!r}")
+        refuse_others("Client", rounds, Rounds)
         pause = _PAUSE
-        result = await send(responses, state)
+        result = await send(rounds.get("input_responses"), rounds.get("request_state"))
         for _ in range(self.input_required_max_rounds):
             if FORM.is_v1 or not isinstance(result, FORM.types.InputRequiredResult):
                 return result
@@ -316,38 +294,6 @@ class Client(Generic[ServerT]):
         if refusals:
             raise McpError(refusals[0])
         return answers
-
-    async def complete(
-        self, ref: Any, argument: dict[str, str], context_arguments: dict[str, str] | None = None
-    ) -> Any:
-        """Return completions of an argument."""
-        return await self.session.complete(ref, argument, context_arguments)
-
-    async def send_ping(self, *, meta: Any = None) -> Any:
-        """Send a ping, in a protocol version that has one."""
-        return await self.session.send_ping(meta=meta)
-
-    async def set_logging_level(self, level: str, *, meta: Any = None) -> Any:
-        """Set the minimum level of log messages, in a protocol version with a handshake."""
-        return await self.session.set_logging_level(level, meta=meta)
-
-    async def subscribe_resource(self, uri: str, *, meta: Any = None) -> Any:
-        """Subscribe to changes of a resource."""
-        return await self.session.subscribe_resource(uri, meta=meta)
-
-    async def unsubscribe_resource(self, uri: str, *, meta: Any = None) -> Any:
-        """Unsubscribe from changes of a resource."""
-        return await self.session.unsubscribe_resource(uri, meta=meta)
-
-    async def send_roots_list_changed(self) -> None:
-        """Notify the server that the roots have changed."""
-        await self.session.send_roots_list_changed()
-
-    async def send_progress_notification(
-        self, progress_token: str | int, progress: float, total: float | None = None, message: str | None = None
-    ) -> None:
-        """Notify the server of the progress of a request of the server."""
-        await self.session.send_progress_notification(progress_token, progress, total, message)
 
 
 def create_connected_server_and_client_session(

@@ -77,8 +77,8 @@ class NoCounterpart(TypedDict, total=False):
     notification_bindings: None
 
 
-class SessionKeywords(NoCounterpart, total=False):
-    """The keywords of a session beside its streams."""
+class CallbackKeywords(TypedDict, total=False):
+    """Keywords that a session and a client of 2.x have."""
 
     read_timeout_seconds: Seconds
     sampling_callback: Callback | None
@@ -89,6 +89,11 @@ class SessionKeywords(NoCounterpart, total=False):
     client_info: Any
     log_level: str | None
     sampling_capabilities: BaseModel | None
+
+
+class SessionKeywords(NoCounterpart, CallbackKeywords, total=False):
+    """The keywords of a session beside its streams."""
+
     extensions: Mapping[str, Mapping[str, Any]] | None
 
 
@@ -100,7 +105,65 @@ class ToolCallKeywords(Rounds, total=False):
     meta: Any
 
 
-class ClientSession:
+def refuse_others(caller: str, given: Mapping[str, Any], keywords: Any) -> None:
+    """Raise TypeError for a keyword that is none of a TypedDict's."""
+    if others := given.keys() - keywords.__annotations__.keys():
+        raise TypeError(f"{caller}: there is no keyword argument {min(others)!r}")
+
+
+class SessionRequests:
+    """Requests and notifications of a session, and of a client that has one."""
+
+    @property
+    def _session(self) -> ClientSession:
+        """The session. Raises RuntimeError without one."""
+        raise NotImplementedError
+
+    async def complete(
+        self, ref: Any, argument: Mapping[str, str], context_arguments: dict[str, str] | None = None
+    ) -> Any:
+        """Return completions of an argument."""
+        context = None if context_arguments is None else {"arguments": context_arguments}
+        params = {"ref": written(ref), "argument": {**argument}, "context": context}
+        return await self._session.send_params("Complete", params, FORM.types.CompleteResult)
+
+    async def send_ping(self, *, meta: Any = None) -> Any:
+        """Send a ping, and return the result."""
+        return await self._session.send_params(
+            "Ping", None if meta is None else {"_meta": meta}, FORM.types.EmptyResult
+        )
+
+    async def set_logging_level(self, level: str, *, meta: Any = None) -> Any:
+        """Set the minimum level of log messages."""
+        return await self._session.send_params("SetLevel", {"level": level, "_meta": meta}, FORM.types.EmptyResult)
+
+    async def subscribe_resource(self, uri: Any, *, meta: Any = None) -> Any:
+        """Subscribe to changes of a resource."""
+        return await self._session.send_params("Subscribe", {"uri": str(uri), "_meta": meta}, FORM.types.EmptyResult)
+
+    async def unsubscribe_resource(self, uri: Any, *, meta: Any = None) -> Any:
+        """Unsubscribe from changes of a resource."""
+        return await self._session.send_params("Unsubscribe", {"uri": str(uri), "_meta": meta}, FORM.types.EmptyResult)
+
+    async def send_roots_list_changed(self) -> None:
+        """Notify the server that the roots have changed."""
+        await self._session.send_notification(FORM.types.RootsListChangedNotification())
+
+    async def send_progress_notification(
+        self,
+        progress_token: str | int,
+        progress: float,
+        total: float | None = None,
+        message: str | None = None,
+        *,
+        meta: Any = None,
+    ) -> None:
+        """Notify the server of the progress of a request of the server."""
+        fields = {"progressToken": progress_token, "progress": progress, "total": total, "message": message}
+        await self._session.send_notification(FORM.types.ProgressNotification(params=fields))
+
+
+class ClientSession(SessionRequests):
     """A client over the two streams of a transport: `initialize`, then send requests."""
 
     def __init__(
@@ -177,6 +240,10 @@ class ClientSession:
         self._group.cancel_scope.cancel()
         result: bool | None = await self._group.__aexit__(kind, error, traceback)
         return result
+
+    @property
+    def _session(self) -> ClientSession:
+        return self
 
     # ---- the connection ---------------------------------------------------------------------------------------------
 
@@ -278,7 +345,7 @@ class ClientSession:
         raw = await self._peer.request(data["method"], params, timeout, progress_callback, metadata)
         return read_as(result_type, raw)
 
-    async def _send(self, name: str, params: dict[str, Any] | None, result_type: Any, **options: Any) -> Any:
+    async def send_params(self, name: str, params: dict[str, Any] | None, result_type: Any, **options: Any) -> Any:
         """Send a request of the protocol whose params have these properties."""
         fields = {} if params is None else {"params": {key: item for key, item in params.items() if item is not None}}
         request = getattr(FORM.types, f"{name}Request").model_validate(fields)
@@ -287,7 +354,9 @@ class ClientSession:
     async def _page(self, name: str, cursor: str | None, params: Any) -> Any:
         fields = {"cursor": cursor} if params is None else written(params)
         empty = params is None and cursor is None
-        return await self._send(f"List{name}", None if empty else fields, getattr(FORM.types, f"List{name}Result"))
+        return await self.send_params(
+            f"List{name}", None if empty else fields, getattr(FORM.types, f"List{name}Result")
+        )
 
     async def list_tools(self, cursor: str | None = None, *, params: Any = None) -> Any:
         """Return one page of the tools. Raises McpError, as all requests."""
@@ -340,23 +409,17 @@ class ClientSession:
         demand that the program does not allow.
         """
         t = FORM.types
-        rounds = dict(given)
-        responses: Any = rounds.pop("input_responses", None)
-        state = rounds.pop("request_state", None)
-        allowed = rounds.pop("allow_input_required", False)
-        rounds.pop("allow_claimed", None)
-        if rounds:
-            raise TypeError(f"ClientSession: there is no keyword argument {next(iter(rounds))!r}")
-        params = {**params, "requestState": state}
-        if responses:
+        refuse_others("ClientSession", given, Rounds)
+        params = {**params, "requestState": given.get("request_state")}
+        if responses := given.get("input_responses"):
             params["inputResponses"] = {key: written(value) for key, value in responses.items()}
         final = t.ReadResourceResult if name == "ReadResource" else getattr(t, f"{name}Result")
         if FORM.is_v1:
-            return await self._send(name, params, final, **(options or {}))
-        result = await self._send(name, params, final | t.InputRequiredResult | dict[str, Any], **(options or {}))
+            return await self.send_params(name, params, final, **(options or {}))
+        result = await self.send_params(name, params, final | t.InputRequiredResult | dict[str, Any], **(options or {}))
         if isinstance(result, dict):
             result = final.model_validate(result)
-        if isinstance(result, t.InputRequiredResult) and not allowed:
+        if isinstance(result, t.InputRequiredResult) and not given.get("allow_input_required"):
             raise RuntimeError(
                 f"the server requires input for {name}; use `Client`, or allow_input_required=True and send it again"
             )
@@ -395,53 +458,12 @@ class ClientSession:
         params = {"name": name, "arguments": arguments, "_meta": meta}
         return await self._send_with_rounds("GetPrompt", params, rounds)
 
-    async def complete(
-        self, ref: Any, argument: Mapping[str, str], context_arguments: dict[str, str] | None = None
-    ) -> Any:
-        """Return completions of an argument."""
-        context = None if context_arguments is None else {"arguments": context_arguments}
-        params = {"ref": written(ref), "argument": {**argument}, "context": context}
-        return await self._send("Complete", params, FORM.types.CompleteResult)
-
-    async def send_ping(self, *, meta: Any = None) -> Any:
-        """Send a ping, and return the result."""
-        return await self._send("Ping", None if meta is None else {"_meta": meta}, FORM.types.EmptyResult)
-
-    async def set_logging_level(self, level: str, *, meta: Any = None) -> Any:
-        """Set the minimum level of log messages."""
-        return await self._send("SetLevel", {"level": level, "_meta": meta}, FORM.types.EmptyResult)
-
-    async def subscribe_resource(self, uri: Any, *, meta: Any = None) -> Any:
-        """Subscribe to changes of a resource."""
-        return await self._send("Subscribe", {"uri": str(uri), "_meta": meta}, FORM.types.EmptyResult)
-
-    async def unsubscribe_resource(self, uri: Any, *, meta: Any = None) -> Any:
-        """Unsubscribe from changes of a resource."""
-        return await self._send("Unsubscribe", {"uri": str(uri), "_meta": meta}, FORM.types.EmptyResult)
-
     # ---- notifications ----------------------------------------------------------------------------------------------
 
     async def send_notification(self, notification: Any, related_request_id: Any = None) -> None:
         """Send a notification of the protocol, such as a `CancelledNotification`."""
         data = written(notification)
         await self._peer.notify(data["method"], data.get("params"))
-
-    async def send_roots_list_changed(self) -> None:
-        """Notify the server that the roots have changed."""
-        await self.send_notification(FORM.types.RootsListChangedNotification())
-
-    async def send_progress_notification(
-        self,
-        progress_token: str | int,
-        progress: float,
-        total: float | None = None,
-        message: str | None = None,
-        *,
-        meta: Any = None,
-    ) -> None:
-        """Notify the server of the progress of a request of the server."""
-        fields = {"progressToken": progress_token, "progress": progress, "total": total, "message": message}
-        await self.send_notification(FORM.types.ProgressNotification(params=fields))
 
     # ---- what the server sends --------------------------------------------------------------------------------------
 

@@ -8,7 +8,7 @@ from contextlib import AbstractAsyncContextManager, AsyncExitStack
 from dataclasses import dataclass, field
 from os import fspath
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final, Generic, Literal, Self, TypedDict, Unpack
+from typing import Any, Final, Generic, Literal, Self, TypedDict, Unpack
 from urllib.parse import urlsplit
 
 from pydantic_core import to_json
@@ -23,7 +23,8 @@ from mcp_runtime.protocol.result_types import FollowedPages
 from ..forms.form import FORM, Seconds, seconds
 from ..transports import StdioServerParameters, sse_client, stdio_client, streamablehttp_client
 from .client import Client as OfficialClient
-from .client import streams_to
+from .client import of_session, page_of, streams_to
+from .client_session import refuse_others
 
 TransportT = TypeVar("TransportT", default=Any)
 _WRAPPED: Final = "result"
@@ -225,21 +226,6 @@ class OfficialKeywords(Accepted, total=False):
     extensions: Sequence[Any] | None
 
 
-def _of_session(name: str, doc: str) -> Any:
-    """Return a property with an attribute of the session."""
-    return property(lambda self: getattr(self.session, name), doc=doc)
-
-
-def _page_of(method: str) -> Callable[..., Awaitable[Any]]:
-    """Return a method that returns one page of a list, as the protocol has it."""
-
-    async def page(self: Any, *, cursor: str | None = None, meta: Any = None, cache_mode: Any = None) -> Any:
-        """Return one page, which a cursor names."""
-        return await getattr(self.connected(), method)(cursor=cursor, meta=meta, cache_mode=cache_mode)
-
-    return page
-
-
 class Client(Generic[TransportT]):
     """A client of a server. It can be entered again, and by several tasks: the last one to leave disconnects."""
 
@@ -281,9 +267,8 @@ class Client(Generic[TransportT]):
 
         Raises TypeError for another keyword.
         """
+        refuse_others("Client()", further, OfficialKeywords)
         official = {name: value for name, value in further.items() if name not in Accepted.__annotations__}
-        if unknown := official.keys() - OfficialKeywords.__annotations__.keys():
-            raise TypeError(f"Client() has no keyword argument {min(unknown)!r}")
         self.transport: Any = infer_transport(transport)
         if auth is not None and isinstance(self.transport, RemoteTransport):
             self.transport.auth = auth
@@ -359,11 +344,11 @@ class Client(Generic[TransportT]):
             raise RuntimeError("Client is not connected. Use the 'async with client:' context manager first.")
         return self._client
 
-    initialize_result = _of_session("initialize_result", "The result of the handshake; None without one.")
-    protocol_version = _of_session("protocol_version", "The id of the negotiated protocol version.")
-    server_info = _of_session("server_info", "The `Implementation` that describes the server.")
-    server_capabilities = _of_session("server_capabilities", "The capabilities of the server.")
-    instructions = _of_session("instructions", "Instructions of the server for the model.")
+    initialize_result = of_session("initialize_result", "The result of the handshake; None without one.")
+    protocol_version = OfficialClient.protocol_version
+    server_info = OfficialClient.server_info
+    server_capabilities = OfficialClient.server_capabilities
+    instructions = OfficialClient.instructions
 
     async def ping(self) -> bool:
         """Ask whether the server responds, in a protocol version with a ping."""
@@ -403,16 +388,10 @@ class Client(Generic[TransportT]):
         """Return all prompts."""
         return await self._all("list_prompts", "prompts", "prompts")
 
-    if TYPE_CHECKING:
-
-        async def list_tools_mcp(self, *, cursor: str | None = None, meta: Any = None, cache_mode: Any = None) -> Any:
-            """Return one page of the tools, which a cursor names."""
-
-        list_resources_mcp = list_resource_templates_mcp = list_prompts_mcp = list_tools_mcp
-    else:
-        list_tools_mcp, list_resources_mcp = _page_of("list_tools"), _page_of("list_resources")
-        list_resource_templates_mcp = _page_of("list_resource_templates")
-        list_prompts_mcp = _page_of("list_prompts")
+    list_tools_mcp = page_of("list_tools")
+    list_resources_mcp = page_of("list_resources")
+    list_resource_templates_mcp = page_of("list_resource_templates")
+    list_prompts_mcp = page_of("list_prompts")
 
     # ---- requests ---------------------------------------------------------------------------------------------------
 

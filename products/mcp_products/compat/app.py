@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable, Iterable
-from dataclasses import fields
-from typing import TYPE_CHECKING, Any, ClassVar, Final, Self, TypeVar, Unpack, overload
+from dataclasses import dataclass, fields
+from typing import TYPE_CHECKING, Any, ClassVar, Final, Self, TypeVar, Unpack, cast, overload
 
 from mcp_products.app.components.visibility import ComponentKind
 from mcp_products.app.content import AssistantMessage, UserMessage
@@ -29,7 +29,6 @@ from .values import named_by_handler
 from .words import OFFICIAL, WordedRegistry, Words
 
 if TYPE_CHECKING:
-    from mcp_products.auth.resource_server.protection import ResourceServer
     from mcp_runtime.bindings.arguments import StdioServerSettings
     from mcp_runtime.session.interfaces import RevisionChoice
 
@@ -70,28 +69,18 @@ class ComponentChecks(AuthMiddleware):
 # How an app of the official SDK is protected: its token verifier, and the hosts and origins it accepts.
 
 
+@dataclass(frozen=True)
 class Protection:
     """The protection of one app."""
 
-    def __init__(
-        self,
-        auth: AuthSettings | None,
-        verifier: OfficialTokenVerifier | None,
-        security: TransportSecuritySettings | None,
-        provider: OAuthAuthorizationServerProvider[Any, Any, Any] | None = None,
-    ) -> None:
-        """Create the protection.
-
-        Args:
-            auth: The settings of the protected resource; None without authentication.
-            verifier: Verifies access tokens; None without authentication.
-            security: The Host and Origin headers to accept; None for the default.
-            provider: The authorization server that is served beside; None without one.
-        """
-        self.auth = auth
-        self.verifier = verifier
-        self.security = security
-        self._provider = provider
+    auth: AuthSettings | None
+    """The settings of the protected resource; None without authentication."""
+    verifier: OfficialTokenVerifier | None
+    """Verifies access tokens; None without authentication."""
+    security: TransportSecuritySettings | None
+    """The Host and Origin headers to accept; None for the default."""
+    provider: OAuthAuthorizationServerProvider[Any, Any, Any] | None = None
+    """The authorization server that is served beside; None without one."""
 
     @classmethod
     def from_settings(cls, name: str, settings: dict[str, Any]) -> Self:
@@ -115,24 +104,20 @@ class Protection:
             raise LocalError(f"{name}: {missing} is missing; pass both auth=AuthSettings(…) and token_verifier=…")
         return cls(auth, verifier, settings.pop("transport_security", None), provider)
 
-    @property
-    def middleware(self) -> Callable[..., Any]:
-        """The middleware that `get_access_token` needs."""
-        return with_user
-
     def keywords(self, settings: ServerSettings) -> dict[str, Any]:
         """Return the keywords of `asgi` for a server with these settings."""
         keywords: dict[str, Any] = {} if self.security is None else self.security.keywords()
         if self.auth is not None and self.verifier is not None:
-            keywords["auth"] = self._resource(settings)
+            url = f"http://{settings.host}:{settings.port}{settings.path}"
+            keywords["auth"] = protected_resource(self.auth, self.verifier, url)
         return keywords
 
     def routes(self) -> list[Any]:
         """Return the routes of the authorization server; none without a provider. Needs the extra `http` for them."""
-        if self._provider is None or self.auth is None:
+        if self.provider is None or self.auth is None:
             return []
         made: list[Any] = auth_routes.create_auth_routes(
-            self._provider,
+            self.provider,
             self.auth.issuer_url,
             self.auth.service_documentation_url,
             self.auth.client_registration_options,
@@ -140,10 +125,6 @@ class Protection:
             self.auth.identity_assertion_enabled,
         )
         return made
-
-    def _resource(self, settings: ServerSettings) -> ResourceServer:
-        assert self.auth is not None and self.verifier is not None, "checked by the constructor"
-        return protected_resource(self.auth, self.verifier, f"http://{settings.host}:{settings.port}{settings.path}")
 
 
 class OfficialSettings(ServerSettings):
@@ -213,8 +194,7 @@ class OfficialAppMixin(FastMCPKeywords, OfficialMethods):
         self._told_duplicates = set[str]() if "on_duplicate" in settings else told
         settings = {"on_duplicate": "ignore", "declare": _LISTS, **settings}
         self._masks_errors = bool(settings.pop("mask_error_details", False))
-        tools, middleware = settings.pop("tools", None) or (), settings.pop("middleware", None) or ()
-        providers, transforms = settings.pop("providers", None) or (), settings.pop("transforms", None) or ()
+        added = {kind: settings.pop(kind, None) or () for kind in ("tools", "middleware", "providers", "transforms")}
         self._bus: Any = settings.pop("subscriptions", None)
         protection = Protection.from_settings(type(self).__name__, settings)
         settings = _renamed(translated(settings))
@@ -230,32 +210,34 @@ class OfficialAppMixin(FastMCPKeywords, OfficialMethods):
         own.registry.announces = self._bus is not False
         own.registry.shows_exceptions = self.shows_exceptions and not self._masks_errors
         self.settings = OfficialSettings.of(self.settings, settings.get("lifespan"))
-        parent: Any = super()
-        self.middleware = OfficialMiddleware(parent.middleware)
+        self.middleware = OfficialMiddleware(self._parent.middleware)
         self._protection = protection
         if protection.verifier is not None:
-            self.middleware(protection.middleware)
+            self.middleware(with_user)
         for route in protection.routes():
             own.custom_route(route.path, [*route.methods], include_in_schema=False)(route.app)
-        for tool in tools:
-            self.add_tool(tool)
-        for function in middleware:
-            if isinstance(function, Middleware):
-                parent.add_middleware(function)
-            else:
-                self.middleware.append(function)
+        adders = (self.add_tool, self._add_any_middleware, self._parent.add_provider, self._parent.add_transform)
+        for items, add in zip(added.values(), adders, strict=True):
+            for item in items:
+                add(item)
         if type(self).get_context is not OfficialAppMixin.get_context:
-            parent.middleware(self._with_own_context)
-        for provider in providers:
-            parent.add_provider(provider)
-        for transform in transforms:
-            parent.add_transform(transform)
+            self._parent.middleware(self._with_own_context)
+
+    def _add_any_middleware(self, function: Any) -> None:
+        if isinstance(function, Middleware):
+            self._parent.add_middleware(function)
+        else:
+            self.middleware.append(function)
+
+    @property
+    def _parent(self) -> Any:
+        """The app below, with the methods of `App`."""
+        return super()
 
     @functools.cached_property
     def server(self) -> Any:
         """The server of this app. Its capabilities are fixed when it is first accessed."""
-        parent: Any = super()
-        server = parent.server
+        server = self._parent.server
         if self._bus:
             server.parts.bus = BridgedSubscriptions(self._bus, server.revision)
         return server
@@ -270,8 +252,7 @@ class OfficialAppMixin(FastMCPKeywords, OfficialMethods):
 
     @property
     def _tool_manager(self) -> Any:
-        own: Any = self
-        return served.ServedItems(own.registry)
+        return served.ServedItems(cast(Any, self).registry)
 
     _resource_manager = _prompt_manager = _tool_manager
 
@@ -279,10 +260,9 @@ class OfficialAppMixin(FastMCPKeywords, OfficialMethods):
         self, *, revisions: RevisionChoice = "all", **settings: Unpack[StdioServerSettings]
     ) -> None:
         """Serve over stdio; over the streams of what a test has put in the place of `compat.stdio_server`."""
-        parent: Any = super()
         replaced = vars(FORM.compat).get("stdio_server")
         if replaced is None:
-            await parent.run_stdio_async(revisions=revisions, **settings)
+            await self._parent.run_stdio_async(revisions=revisions, **settings)
             return
         async with replaced() as (read, write):
             await FORM.compat.Server.run(self._lowlevel_server, read, write)  # A test may replace this one too.
@@ -297,28 +277,25 @@ class OfficialAppMixin(FastMCPKeywords, OfficialMethods):
         return await call_next(made if hasattr(made, "received") else ctx, params)
 
     async def _list_all(self, name: str) -> list[Any]:
-        parent: Any = super()
-        found: list[Any] = await parent._list_all(name)
+        found: list[Any] = await self._parent._list_all(name)
         return official(found) if FORM.is_v1 else found
 
     async def _call_client(self, method: str, /, **arguments: Any) -> Any:
-        parent: Any = super()
-        result = await parent._call_client(method, **arguments)
+        result = await self._parent._call_client(method, **arguments)
         if method == "call_tool" and not self.words.is_official:
             return standalone.called(result)
         return RETURNED.get(method, official)(result)
 
     def _add(self, kind: str, registered: dict[str, Any], name: str, item: Any) -> None:
-        parent: Any = super()
         own: Any = self
         if kind in self._told_duplicates and name in registered and item.version is None:
             log.warning("%s already has %r among its %s: the first one stays", own.name, name, kind)
         if kind == "resources" and not self._adds_meta and item.definition.meta:
             self._adds_meta = True
-            parent.middleware(contents_with_meta(own.registry))
+            self._parent.middleware(contents_with_meta(own.registry))
         if kind != "tools" and self.words.is_official and not item.definition.description:
             item.definition.description = ""
-        parent._add(kind, registered, name, item)
+        self._parent._add(kind, registered, name, item)
 
     def add_tool(
         self, function: Any = None, name: str | None = None, *, fn: Any = None, **settings: Unpack[OfficialToolKeywords]
@@ -329,10 +306,9 @@ class OfficialAppMixin(FastMCPKeywords, OfficialMethods):
         name, function, keywords = described(function, name, settings)
         name = name or getattr(function, "__name__", None)
         self._add_checks("tool", name, keywords)
-        parent: Any = super()
         own = plain(with_view("tool", keywords))
         shows = self.shows_exceptions and not self._masks_errors
-        parent.add_tool(reports_errors(function, name, shows, self.words), name, **own)
+        self._parent.add_tool(reports_errors(function, name, shows, self.words), name, **own)
 
     def _add_resource_of(self, uri: Any, function: Any = None, **settings: Any) -> None:
         """Add a resource or a resource template, also at run time: an object, or a URI and a function."""
@@ -340,62 +316,53 @@ class OfficialAppMixin(FastMCPKeywords, OfficialMethods):
             uri, function, settings = described(uri, None, settings)
             uri = uri or settings.pop("uri", "")
         self._add_checks("resource", str(uri), settings)
-        parent: Any = super()
-        parent.add_resource(uri, function, **with_view("resource", plain(settings)))
+        self._parent.add_resource(uri, function, **with_view("resource", plain(settings)))
 
     def _add_prompt_of(self, function: Any, name: str | None = None, **settings: Any) -> None:
         """Add a prompt, also at run time: an object, or a function."""
         name, function, settings = described(function, name, settings)
         self._add_checks("prompt", name or getattr(function, "__name__", None), settings)
-        parent: Any = super()
-        parent.add_prompt(function, name, **plain(settings))
+        self._parent.add_prompt(function, name, **plain(settings))
 
     async def get_tool(self, name: str, version: str | None = None) -> Any:
         """Return a tool, as `App.get_tool` does; of FastMCP as its `Tool`."""
-        parent: Any = super()
-        found = await parent.get_tool(name, version)
+        found = await self._parent.get_tool(name, version)
         return found if self.words.is_official else standalone.MadeTool.of_made(found)
 
     def asgi(self, **settings: Unpack[OfficialASGIKeywords]) -> MCPASGIApp:
         """Return an ASGI application that serves this app."""
-        parent: Any = super()
-        served: MCPASGIApp = parent.asgi(**self._http_keywords(dict(settings)))
+        served: MCPASGIApp = self._parent.asgi(**self._http_keywords(dict(settings)))
         return served
 
     def _http_application(self, revisions: Any, keywords: dict[str, Any], middleware: Any = ()) -> Any:
-        parent: Any = super()
-        return parent._http_application(revisions, self._http_keywords(keywords), middleware)
+        return self._parent._http_application(revisions, self._http_keywords(keywords), middleware)
 
     def _http_keywords(self, keywords: dict[str, Any]) -> dict[str, Any]:
         return {**self._protection.keywords(self.settings), **translated(with_host_protection(keywords))}
 
     def _run_settings(self, transport: str, keywords: dict[str, Any]) -> dict[str, Any]:
-        parent: Any = super()
         if transport == "stdio":
-            settings: dict[str, Any] = parent._run_settings(transport, keywords)
+            settings: dict[str, Any] = self._parent._run_settings(transport, keywords)
             return settings
-        return dict(parent._run_settings(transport, self._http_keywords(keywords)))
+        return dict(self._parent._run_settings(transport, self._http_keywords(keywords)))
 
     def resource(self, uri: Any, **settings: Unpack[OfficialResourceKeywords]) -> Callable[[FunctionT], FunctionT]:
         """Return a decorator that adds a function as a resource or as a resource template."""
-        parent: Any = super()
         keywords = with_view("resource", plain(settings))
         self._add_checks("resource", str(uri), keywords)
-        decorator: Callable[[FunctionT], FunctionT] = parent.resource(str(uri), **keywords)
+        decorator: Callable[[FunctionT], FunctionT] = self._parent.resource(str(uri), **keywords)
         return decorator
 
     def _tool_with_checks(self, function: Any = None, *, name: str | None = None, **settings: Any) -> Any:
         """Add a function as a tool; `auth` are checks that a request must pass, such as `require_scopes("read")`."""
         if settings.keys().isdisjoint(("auth", "run_in_thread")):
-            parent: Any = super()
-            return parent.tool(function, name=name, **with_view("tool", settings))
+            return self._parent.tool(function, name=name, **with_view("tool", settings))
         return self._decorated(self.add_tool, function, name, settings)
 
     def _prompt_with_checks(self, function: Any = None, *, name: str | None = None, **settings: Any) -> Any:
         """Add a function as a prompt; `auth` are checks that a request must pass."""
-        parent: Any = super()
         if "auth" not in settings:
-            return parent.prompt(function, name=name, **settings)
+            return self._parent.prompt(function, name=name, **settings)
         return self._decorated(self._add_prompt_of, function, name, settings)
 
     if not TYPE_CHECKING:  # For type checkers they are those of `App`.
@@ -419,8 +386,7 @@ class OfficialAppMixin(FastMCPKeywords, OfficialMethods):
             return
         if self._checks is None:
             self._checks = ComponentChecks()
-            parent: Any = super()
-            parent.add_middleware(self._checks)
+            self._parent.add_middleware(self._checks)
         self._checks.add(kind, name, version_of(settings), auth)
 
 

@@ -36,10 +36,14 @@ class RevocationOptions(BaseModel):
     enabled: bool = False
 
 
-class AuthSettings(BaseModel):
-    """How a server is protected: `resource_server_url` is its own URL, `issuer_url` its authorization server."""
+class URLModel(BaseModel):
+    """A model whose URLs are written as they were read."""
 
     model_config = ConfigDict(url_preserve_empty_path=True)
+
+
+class AuthSettings(URLModel):
+    """How a server is protected: `resource_server_url` is its own URL, `issuer_url` its authorization server."""
 
     issuer_url: AnyHttpUrl
     service_documentation_url: AnyHttpUrl | None = None
@@ -57,8 +61,8 @@ class AuthSettings(BaseModel):
         return self
 
 
-class OfficialAccessToken(BaseModel):
-    """A verified access token, as a `TokenVerifier` returns it."""
+class IssuedToken(BaseModel):
+    """What a token was issued for."""
 
     token: str
     client_id: str
@@ -66,42 +70,41 @@ class OfficialAccessToken(BaseModel):
     expires_at: int | None = None
     resource: str | None = None
     subject: str | None = None
+
+
+class OfficialAccessToken(IssuedToken):
+    """A verified access token, as a `TokenVerifier` returns it."""
+
     claims: dict[str, Any] | None = None
 
 
-class AuthorizationParams(BaseModel):
-    """The parameters of an authorization request."""
+class StoredRefreshToken(IssuedToken):
+    """`RefreshToken` of the official SDK: a refresh token, and what it was issued for."""
 
-    state: str | None
-    scopes: list[str] | None
+
+class RequestedRedirect(BaseModel):
+    """What an authorization request says of its redirect."""
+
     code_challenge: str
     redirect_uri: AnyUrl
     redirect_uri_provided_explicitly: bool
     resource: str | None = None
 
 
-class StoredAuthorizationCode(BaseModel):
+class AuthorizationParams(RequestedRedirect):
+    """The parameters of an authorization request."""
+
+    state: str | None
+    scopes: list[str] | None
+
+
+class StoredAuthorizationCode(RequestedRedirect):
     """`AuthorizationCode` of the official SDK: an authorization code, and what it was issued for."""
 
     code: str
     scopes: list[str]
     expires_at: float
     client_id: str
-    code_challenge: str
-    redirect_uri: AnyUrl
-    redirect_uri_provided_explicitly: bool
-    resource: str | None = None
-    subject: str | None = None
-
-
-class StoredRefreshToken(BaseModel):
-    """`RefreshToken` of the official SDK: a refresh token, and what it was issued for."""
-
-    token: str
-    client_id: str
-    scopes: list[str]
-    expires_at: int | None = None
-    resource: str | None = None
     subject: str | None = None
 
 
@@ -123,26 +126,24 @@ class OfficialOAuthToken(BaseModel):
     refresh_token: str | None = None
 
 
-class InvalidScopeError(Exception):
+class RefusedClientError(Exception):
+    """A client is refused."""
+
+    def __init__(self, message: str) -> None:
+        super().__init__(message)
+        self.message = message
+
+
+class InvalidScopeError(RefusedClientError):
     """A client has requested a scope that it was not registered with."""
 
-    def __init__(self, message: str) -> None:
-        super().__init__(message)
-        self.message = message
 
-
-class InvalidRedirectUriError(Exception):
+class InvalidRedirectUriError(RefusedClientError):
     """A client has named a redirect URI that it was not registered with."""
 
-    def __init__(self, message: str) -> None:
-        super().__init__(message)
-        self.message = message
 
-
-class OAuthClientMetadata(BaseModel):
+class OAuthClientMetadata(URLModel):
     """The metadata of a client (https://www.rfc-editor.org/rfc/rfc7591#section-2)."""
-
-    model_config = ConfigDict(url_preserve_empty_path=True)
 
     redirect_uris: list[AnyUrl] | None = Field(..., min_length=1)
     token_endpoint_auth_method: str | None = None
@@ -203,10 +204,8 @@ class OAuthClientInformationFull(OAuthClientMetadata):
     issuer: str | None = None
 
 
-class OAuthMetadata(BaseModel, extra="allow"):
+class OAuthMetadata(URLModel, extra="allow"):
     """The metadata of an authorization server (https://www.rfc-editor.org/rfc/rfc8414#section-2)."""
-
-    model_config = ConfigDict(url_preserve_empty_path=True)
 
     issuer: AnyHttpUrl
     authorization_endpoint: AnyHttpUrl | None = None
@@ -223,10 +222,8 @@ class OAuthMetadata(BaseModel, extra="allow"):
     authorization_response_iss_parameter_supported: bool | None = None
 
 
-class ProtectedResourceMetadata(BaseModel, extra="allow"):
+class ProtectedResourceMetadata(URLModel, extra="allow"):
     """The metadata of a protected resource (https://www.rfc-editor.org/rfc/rfc9728#section-2)."""
-
-    model_config = ConfigDict(url_preserve_empty_path=True)
 
     resource: AnyHttpUrl
     authorization_servers: list[AnyHttpUrl] = Field(..., min_length=1)
@@ -251,27 +248,23 @@ AccessT = TypeVar("AccessT", bound=OfficialAccessToken, default=OfficialAccessTo
 
 
 @dataclass(frozen=True)
-class RegistrationError(Exception):
+class EndpointError(Exception):
+    """An error of an endpoint of an authorization server."""
+
+    error: str
+    error_description: str | None = None
+
+
+class RegistrationError(EndpointError):
     """An error of the registration endpoint."""
 
-    error: str
-    error_description: str | None = None
 
-
-@dataclass(frozen=True)
-class AuthorizeError(Exception):
+class AuthorizeError(EndpointError):
     """An error of the authorization endpoint."""
 
-    error: str
-    error_description: str | None = None
 
-
-@dataclass(frozen=True)
-class TokenError(Exception):
+class TokenError(EndpointError):
     """An error of the token endpoint."""
-
-    error: str
-    error_description: str | None = None
 
 
 class OAuthAuthorizationServerProvider(Generic[CodeT, RefreshT, AccessT]):

@@ -18,7 +18,7 @@ from mcp_runtime.errors import JSONRPCError, ToolError
 
 from .forms.errors import ResourceError
 from .forms.form import FORM
-from .forms.inspection import called, find_context_parameter, inject_context, is_async, validated
+from .forms.inspection import called, described, find_context_parameter, inject_context, is_async, validated
 from .forms.prompts import content_blocks, messages_of
 from .tool_names import validate_and_warn_tool_name
 
@@ -222,31 +222,20 @@ class Tool:
         description: str | None = None,
         context_kwarg: str | None = None,
         *,
-        annotations: Any = None,
-        icons: list[Any] | None = None,
-        meta: dict[str, Any] | None = None,
         structured_output: bool | None = None,
+        **settings: Any,
     ) -> Tool:
-        """Return the tool of a function. Raises ValueError for a lambda without a name."""
-        name = name or fn.__name__
-        if name == "<lambda>":
-            raise ValueError("You must provide a name for lambda functions")
-        validate_and_warn_tool_name(name)
+        """Return the tool of a function; `settings` are `annotations`, `icons` and `meta`.
+
+        Raises ValueError for a lambda without a name.
+        """
+        given = described(fn, name, {"title": title, "description": description, **settings})
+        validate_and_warn_tool_name(given["name"])
         context = context_kwarg or find_context_parameter(fn)
         metadata = func_metadata(fn, () if context is None else (context,), structured_output)
-        return cls(
-            fn=fn,
-            name=name,
-            title=title,
-            description=description or fn.__doc__ or "",
-            parameters=metadata.arg_model.model_json_schema(),
-            fn_metadata=metadata,
-            is_async=is_async(fn),
-            context_kwarg=context,
-            annotations=annotations,
-            icons=icons,
-            meta=meta,
-        )
+        parameters = metadata.arg_model.model_json_schema()
+        own = {"parameters": parameters, "fn_metadata": metadata, "is_async": is_async(fn), "context_kwarg": context}
+        return cls(fn=fn, **own, **given)
 
     @property
     def output_schema(self) -> dict[str, Any] | None:
@@ -273,16 +262,9 @@ class Tool:
         async def call(arguments: dict[str, Any]) -> Any:
             return await self.run(arguments)
 
-        keywords = {
-            "name": self.name,
-            "title": self.title,
-            "description": self.description,
-            "annotations": self.annotations,
-            "icons": self.icons,
-            "meta": self.meta,
-            "input_schema": self.parameters,
-        }
-        return call, {name: value for name, value in keywords.items() if value is not None}
+        names = ("name", "title", "description", "annotations", "icons", "meta")
+        keywords = {name: value for name in names if (value := getattr(self, name)) is not None}
+        return call, {**keywords, "input_schema": self.parameters}
 
 
 @dataclass(kw_only=True)
@@ -302,9 +284,6 @@ class Prompt:
     @classmethod
     def from_function(cls, fn: Callable[..., Any], name: str | None = None, **settings: Any) -> Prompt:
         """Return the prompt of a function. Raises ValueError for a lambda without a name."""
-        name = name or fn.__name__
-        if name == "<lambda>":
-            raise ValueError("You must provide a name for lambda functions")
         context = settings.pop("context_kwarg", None) or find_context_parameter(fn)
         schema = func_metadata(fn, (context,), False).arg_model.model_json_schema()
         arguments = [
@@ -313,8 +292,7 @@ class Prompt:
             )
             for key, item in schema.get("properties", {}).items()
         ]
-        description = settings.pop("description", None) or fn.__doc__ or ""
-        return cls(fn=fn, name=name, description=description, arguments=arguments, context_kwarg=context, **settings)
+        return cls(fn=fn, arguments=arguments, context_kwarg=context, **described(fn, name, settings))
 
     async def render(self, arguments: dict[str, Any] | None = None, context: Any = None) -> Any:
         """Return the messages of the prompt. Raises ValueError for a missing argument and for a function that fails."""

@@ -42,27 +42,49 @@ View = AppConfig | Mapping[str, Any] | bool
 FunctionT = TypeVar("FunctionT", bound=Callable[..., Any])
 
 
-class SharedHTTPKeywords(TypedDict, total=False):
-    """What both an HTTP application and a constructor take."""
+class _AnswerKeywords(TypedDict, total=False):
+    """How every endpoint answers."""
 
-    debug: bool
-    log_level: LogLevel | None
-    host: str
-    port: int
-    mount_path: str
-    sse_path: str
-    message_path: str
-    streamable_http_path: str
     json_response: bool | None
     stateless_http: bool | None
+    event_store: EventStore | StreamEventStore | None
+    store: str | Store
+    transport_security: TransportSecuritySettings | None
+
+
+class _OfficialEndpoint(TypedDict, total=False):
+    """What the official SDK has for an endpoint of a server of either kind."""
+
+    debug: bool
+    mount_path: str
+    streamable_http_path: str
     max_request_body_size: int | None
     session_idle_timeout: float | None
     max_sessions: int | None
     retry_interval: int | None
-    event_store: EventStore | StreamEventStore | None
-    store: str | Store
+
+
+class _OwnEndpoint(AccessKeywords, _AnswerKeywords, total=False):
+    """What this package has for one."""
+
+    owner: Owner | None
+    limits: HTTPLimits | None
+    legacy_sse: bool | None
+    routes: Sequence[Any] | None
+    health_path: str | None
+    ready_path: str | None
+    metrics_path: str | None
+
+
+class SharedHTTPKeywords(_AnswerKeywords, _OfficialEndpoint, total=False):
+    """What both an HTTP application and a constructor take."""
+
+    log_level: LogLevel | None
+    host: str
+    port: int
+    sse_path: str
+    message_path: str
     dependencies: Sequence[str]
-    transport_security: TransportSecuritySettings | None
 
 
 class OfficialServerKeywords(SharedHTTPKeywords, CommonKeywords, total=False):
@@ -88,23 +110,11 @@ class OfficialServerKeywords(SharedHTTPKeywords, CommonKeywords, total=False):
     subscriptions: EventBus | Literal[False] | None
 
 
-class OfficialEndpointKeywords(AccessKeywords, total=False):
+class OfficialEndpointKeywords(_OwnEndpoint, total=False):
     """The keywords of HTTP applications besides the path."""
 
-    owner: Owner | None
     auth: Protection | None
-    event_store: EventStore | StreamEventStore | None
-    limits: HTTPLimits | None
-    legacy_sse: bool | None
-    routes: Sequence[Any] | None
-    json_response: bool | None
-    stateless_http: bool | None
-    store: str | Store
     card: bool | ServerCard
-    health_path: str | None
-    ready_path: str | None
-    metrics_path: str | None
-    transport_security: TransportSecuritySettings | None
     host_origin_protection: bool | None
     allowed_hosts: Sequence[str] | None
     allowed_origins: Sequence[str] | None
@@ -129,29 +139,10 @@ class OfficialRunKeywords(OfficialHTTPKeywords, total=False):
     workers: int
 
 
-class LowLevelHTTPKeywords(AccessKeywords, total=False):
+class LowLevelHTTPKeywords(_OwnEndpoint, _OfficialEndpoint, total=False):
     """The keywords of `Server.streamable_http_app` besides those that it names itself."""
 
     path: str | None
-    owner: Owner
-    limits: HTTPLimits
-    legacy_sse: bool
-    routes: Sequence[Any]
-    store: str | Store
-    health_path: str | None
-    ready_path: str | None
-    metrics_path: str | None
-    debug: bool
-    mount_path: str
-    streamable_http_path: str
-    json_response: bool
-    stateless_http: bool
-    event_store: EventStore | StreamEventStore | None
-    retry_interval: int | None
-    max_request_body_size: int | None
-    session_idle_timeout: float | None
-    max_sessions: int | None
-    transport_security: TransportSecuritySettings | None
 
 
 class OfficialToolKeywords(ToolSettings, total=False):

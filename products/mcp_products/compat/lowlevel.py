@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Final, Generic, Protocol, Unpac
 from urllib.parse import urlsplit
 
 from pydantic import BaseModel
+from pydantic.alias_generators import to_camel, to_pascal
 from pydantic_core import from_json, to_json
 from typing_extensions import TypeVar
 
@@ -26,6 +27,7 @@ from mcp_runtime._lazy import LazyModule
 from mcp_runtime.bindings.server import BaseServer
 from mcp_runtime.errors import InvalidMessageError, JSONRPCError, LocalError
 from mcp_runtime.protocol.jsonrpc import INTERNAL_ERROR
+from mcp_runtime.protocol.models import is_model
 from mcp_runtime.protocol.revision import Request
 from mcp_runtime.server.context import ServerContext
 
@@ -78,7 +80,7 @@ _KEYWORDS: Final = {
     "on_roots_list_changed": "on_roots_list_changed",
     "on_progress": "on_progress",
 }
-_LISTS: Final = {"tools": "list_tools", "resources": "list_resources", "prompts": "list_prompts"}
+_LISTS: Final = ("tools", "resources", "prompts")
 
 
 class Decorator(Protocol):
@@ -102,27 +104,19 @@ class HandlerDecorators:
 
     def list_tools(self) -> Decorator:
         """Return a decorator that registers a function that returns the tools, or a `ListToolsResult`."""
-        return self._list_decorator("list_tools", "tools", lambda items: self.types.ListToolsResult(tools=items))
+        return self._list_decorator("tools")
 
     def list_resources(self) -> Decorator:
         """Return a decorator that registers a function that returns the resources, or a `ListResourcesResult`."""
-        return self._list_decorator(
-            "list_resources", "resources", lambda items: self.types.ListResourcesResult(resources=items)
-        )
+        return self._list_decorator("resources")
 
     def list_resource_templates(self) -> Decorator:
         """Return a decorator that registers a function that returns the resource templates."""
-        return self._list_decorator(
-            "list_resource_templates",
-            "resource_templates",
-            lambda items: self.types.ListResourceTemplatesResult(resourceTemplates=items),
-        )
+        return self._list_decorator("resource_templates")
 
     def list_prompts(self) -> Decorator:
         """Return a decorator that registers a function that returns the prompts, or a `ListPromptsResult`."""
-        return self._list_decorator(
-            "list_prompts", "prompts", lambda items: self.types.ListPromptsResult(prompts=items)
-        )
+        return self._list_decorator("prompts")
 
     def get_prompt(self) -> Decorator:
         """Return a decorator that registers a function of a name and arguments; it returns a `GetPromptResult`."""
@@ -193,16 +187,17 @@ class HandlerDecorators:
         await result
         return self.types.EmptyResult()
 
-    def _list_decorator(self, name: str, items: str, wrap: Callable[[list[Any]], Any]) -> Decorator:
+    def _list_decorator(self, kind: str) -> Decorator:
         async def list_items(function: Callable[..., Any], params: Any) -> Any:
-            result = await (function(_ListRequest(params)) if inspect.signature(function).parameters else function())
-            if not isinstance(result, BaseModel):
-                result = wrap(list(result))
-            if items == "tools":
-                self._tools = {tool.name: written(tool) for tool in getattr(result, items)}
+            takes_request = bool(inspect.signature(function).parameters)
+            result: Any = await (function(_ListRequest(params)) if takes_request else function())
+            if not is_model(result):
+                result = getattr(self.types, f"List{to_pascal(kind)}Result")(**{to_camel(kind): list(result)})
+            if kind == "tools":
+                self._tools = {tool.name: written(tool) for tool in getattr(result, kind)}
             return result
 
-        return self._decorator(name, list_items)
+        return self._decorator(f"list_{kind}", list_items)
 
     def _decorator(self, name: str, call: Callable[[Callable[..., Any], Any], Awaitable[Any]]) -> Decorator:
         def register(function: F) -> F:
@@ -403,11 +398,7 @@ class LowLevelServer(HandlerDecorators, Generic[StateT, RequestDataT]):
             server_name=self.name,
             server_version=self.version or "0",
             capabilities=self.get_capabilities(notification_options, experimental_capabilities),
-            title=self.title,
-            description=self.description,
-            instructions=self.instructions,
-            website_url=self.website_url,
-            icons=self.icons,
+            **{name: getattr(self, name) for name in ("title", "description", "instructions", "website_url", "icons")},
         )
 
     async def run(
@@ -469,14 +460,9 @@ class LowLevelServer(HandlerDecorators, Generic[StateT, RequestDataT]):
             "streamable_http_app",
             {"auth": auth, "token_verifier": token_verifier, "auth_server_provider": auth_server_provider},
         )
-        merged: dict[str, Any] = {
-            "path": served.path,
-            **protection.keywords(served),
-            **served.asgi_settings(),
-            **keywords,
-        }
+        merged: dict[str, Any] = {"path": served.path, **protection.keywords(served), **served.asgi_settings()}
         routes = [*protection.routes(), *custom_starlette_routes]
-        made = http_application.HTTPApplication(self.asgi(**merged), routes, (), served.debug)
+        made = http_application.HTTPApplication(self.asgi(**merged | keywords), routes, (), served.debug)
         self.session_manager = made.sessions
         return made
 

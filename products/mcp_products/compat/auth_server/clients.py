@@ -12,16 +12,12 @@ from mcp_products.auth.authorization_server.models import OAuthError
 from mcp_products.auth.authorization_server.requests import parse_client_authentication
 from mcp_runtime.aio import clock as clocks
 
-from ..auth import OAuthAuthorizationServerProvider, OAuthClientInformationFull
+from ..auth import OAuthAuthorizationServerProvider, OAuthClientInformationFull, RefusedClientError
 from .messages import fields_of
 
 
-class AuthenticationError(Exception):
+class AuthenticationError(RefusedClientError):
     """The client of a request is not known, or has not shown its secret."""
-
-    def __init__(self, message: str) -> None:
-        super().__init__(message)
-        self.message = message
 
 
 class ClientAuthenticator:

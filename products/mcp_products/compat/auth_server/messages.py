@@ -96,10 +96,7 @@ async def fields_of(request: Request) -> Fields:
     return read.parameters() if request.method == "GET" else read.form()
 
 
-REFUSALS: Final = (
-    *(OAuthError, ValidationError, auth.AuthorizeError, auth.RegistrationError, auth.TokenError),
-    *(auth.InvalidRedirectUriError, auth.InvalidScopeError),
-)
+REFUSALS: Final = (OAuthError, ValidationError, auth.EndpointError, auth.RefusedClientError)
 """What a request is refused with."""
 
 
@@ -109,7 +106,7 @@ def refusal(error: Any, invalid: str = "invalid_request") -> dict[str, Any]:
         code, text = error.code.value, error.reason
     elif isinstance(error, ValidationError):
         code, text = invalid, stringify_pydantic_error(error)
-    elif isinstance(error, (auth.InvalidRedirectUriError, auth.InvalidScopeError)):
+    elif isinstance(error, auth.RefusedClientError):
         code, text = "invalid_scope" if isinstance(error, auth.InvalidScopeError) else "invalid_request", error.message
     else:
         code, text = error.error, error.error_description

@@ -44,6 +44,15 @@ def content_of(value: Any) -> str | bytes:
     return value if isinstance(value, (str, bytes)) else to_json(value, fallback=str, indent=2).decode()
 
 
+def described(fn: Callable[..., Any], name: str | None, settings: Mapping[str, Any]) -> dict[str, Any]:
+    """Return keywords with the name and the description of a function. Raises ValueError for a lambda without one."""
+    name = name or fn.__name__
+    if name == "<lambda>":
+        raise ValueError("You must provide a name for lambda functions")
+    given = {key: value for key, value in settings.items() if value is not None}
+    return {**given, "name": name, "description": given.get("description") or fn.__doc__ or ""}
+
+
 def find_context_parameter(fn: Callable[..., Any]) -> str | None:
     """Return the name of the parameter that gets the context; None without one."""
     try:

@@ -17,7 +17,7 @@ from mcp_runtime.errors import JSONRPCError, LocalError
 from ..components import func_metadata
 from ..forms.errors import ResourceError
 from ..forms.form import FORM
-from ..forms.inspection import called, content_of, find_context_parameter, inject_context, validated
+from ..forms.inspection import called, content_of, described, find_context_parameter, inject_context, validated
 from ..lowlevel import HandlerURI
 from ..uri_templates import UriTemplate
 from ..values import contains_path_traversal, is_absolute_path
@@ -105,15 +105,6 @@ class FunctionResource(Resource):
         if type(value).__name__ == "InputRequiredResult":
             raise ValueError("static resources cannot return InputRequiredResult: a template can")
         return await value.read() if isinstance(value, Resource) else content_of(value)
-
-
-def described(fn: Callable[..., Any], name: str | None, settings: Mapping[str, Any]) -> dict[str, Any]:
-    """Return keywords with the name and the description of a function. Raises ValueError for a lambda without one."""
-    name = name or fn.__name__
-    if name == "<lambda>":
-        raise ValueError("You must provide a name for lambda functions")
-    given = {key: value for key, value in settings.items() if value is not None}
-    return {"description": fn.__doc__ or "", **given, "name": name}
 
 
 @dataclass(frozen=True)

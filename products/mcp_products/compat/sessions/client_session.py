@@ -345,11 +345,13 @@ class ClientSession(SessionRequests):
         raw = await self._peer.request(data["method"], params, timeout, progress_callback, metadata)
         return read_as(result_type, raw)
 
-    async def send_params(self, name: str, params: dict[str, Any] | None, result_type: Any, **options: Any) -> Any:
+    async def send_params(
+        self, name: str, params: dict[str, Any] | None, result_type: Any, options: Mapping[str, Any] | None = None
+    ) -> Any:
         """Send a request of the protocol whose params have these properties."""
         fields = {} if params is None else {"params": {key: item for key, item in params.items() if item is not None}}
         request = getattr(FORM.types, f"{name}Request").model_validate(fields)
-        return await self.send_request(FORM.wrapped("ClientRequest", request), result_type, **options)
+        return await self.send_request(FORM.wrapped("ClientRequest", request), result_type, **(options or {}))
 
     async def _page(self, name: str, cursor: str | None, params: Any) -> Any:
         fields = {"cursor": cursor} if params is None else written(params)
@@ -415,8 +417,8 @@ class ClientSession(SessionRequests):
             params["inputResponses"] = {key: written(value) for key, value in responses.items()}
         final = t.ReadResourceResult if name == "ReadResource" else getattr(t, f"{name}Result")
         if FORM.is_v1:
-            return await self.send_params(name, params, final, **(options or {}))
-        result = await self.send_params(name, params, final | t.InputRequiredResult | dict[str, Any], **(options or {}))
+            return await self.send_params(name, params, final, options)
+        result = await self.send_params(name, params, final | t.InputRequiredResult | dict[str, Any], options)
         if isinstance(result, dict):
             result = final.model_validate(result)
         if isinstance(result, t.InputRequiredResult) and not given.get("allow_input_required"):

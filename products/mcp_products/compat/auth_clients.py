@@ -93,12 +93,26 @@ class StorageAdapter(InMemoryTokenStorage):
             await self._storage.set_tokens(_to_official(credentials.token))
 
 
+@dataclass(kw_only=True)
+class ScopedGrant:
+    """The part of a grant that requests scopes of its own where the server names none."""
+
+    scopes: tuple[str, ...] = ()
+
+    async def token_request_form(
+        self, http: AuthHTTPClient, request: TokenRequest, client: OAuthClientInformation
+    ) -> Mapping[str, str]:
+        """Return the parameters of the token request."""
+        grant: Any = super()
+        scoped = request if request.scopes else replace(request, scopes=self.scopes)
+        return dict(await grant.token_request_form(http, scoped, client))
+
+
 @dataclass
-class StoredClientGrant(AuthorizationCode):
+class StoredClientGrant(ScopedGrant, AuthorizationCode):
     """The authorization code grant with the scope of the client's metadata, for a client that its storage may have."""
 
     storage: OfficialTokenStorage | None = field(default=None, repr=False)
-    scopes: tuple[str, ...] = ()
 
     async def client_for(
         self, http: AuthHTTPClient, issuer: AuthorizationServerMetadata, previous: OAuthClientInformation | None
@@ -112,24 +126,10 @@ class StoredClientGrant(AuthorizationCode):
         except AuthorizationError as error:
             raise OAuthRegistrationError(str(error)) from error
 
-    async def token_request_form(
-        self, http: AuthHTTPClient, request: TokenRequest, client: OAuthClientInformation
-    ) -> Mapping[str, str]:
-        """Return the parameters of the token request."""
-        return await super().token_request_form(http, _with_scopes(request, self.scopes), client)
-
 
 @dataclass
-class ScopedClientCredentials(ClientCredentials):
+class ScopedClientCredentials(ScopedGrant, ClientCredentials):
     """The client credentials grant with scopes of its own."""
-
-    scopes: tuple[str, ...] = ()
-
-    async def token_request_form(
-        self, http: AuthHTTPClient, request: TokenRequest, client: OAuthClientInformation
-    ) -> Mapping[str, str]:
-        """Return the parameters of the token request."""
-        return await super().token_request_form(http, _with_scopes(request, self.scopes), client)
 
 
 @dataclass
@@ -316,10 +316,6 @@ def _login(
 
 def _scopes(scope: str | None) -> tuple[str, ...]:
     return tuple((scope or "").split())
-
-
-def _with_scopes(request: TokenRequest, scopes: tuple[str, ...]) -> TokenRequest:
-    return request if request.scopes else replace(request, scopes=scopes)
 
 
 def _from_official(token: OfficialOAuthToken) -> OAuthToken:

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
 import anyio
 from anyio.abc import TaskGroup
-from pydantic_core import to_json
 
 from mcp_runtime.errors import HTTPStatusError, MCPError
 
@@ -62,25 +62,24 @@ class StreamableHTTPTransport:
         """Send the messages of a stream until it ends, with an HTTP client."""
         self._transport = http_transport(self.url, client=client)
         self._transport.ends_session = False  # `terminate_session` does.
-        sink = _Sink(read_stream_writer)
-        self._streams = HTTPStreams(self._transport, sink, tg)
+        received, unread = anyio.create_memory_object_stream[Any](math.inf)  # The stream of the program may be full.
+        self._streams = HTTPStreams(self._transport, received, tg)
         self._transport.set_sink(self._streams)
-        tg.start_soon(sink.send_all)
+        tg.start_soon(_pass_on, unread, read_stream_writer)
         try:
             async with write_stream_reader:
                 async for message in write_stream_reader:
                     context = PostContext(client, self.session_id, message, message.metadata, read_stream_writer)
                     await self._handle_post_request(context)
         finally:
-            sink.close()
+            received.close()
             await self._transport.close()
 
     async def _handle_post_request(self, context: Any) -> None:
         """Send one message. Raises the HTTP error for a notification that the server refuses."""
         assert self._streams is not None, "post_writer has begun"
-        raw = written(context.session_message.message)
         try:
-            await self._streams.send(raw, to_json(raw))
+            await self._streams.send(context.session_message)
         except HTTPStatusError as error:
             httpx = http_library()
             request = httpx.Request("POST", self.url)
@@ -99,22 +98,7 @@ class StreamableHTTPTransport:
             await self._transport.close()
 
 
-class _Sink:
-    """What `HTTPStreams` writes to, in front of a stream that may be full."""
-
-    def __init__(self, stream: Any) -> None:
-        self._stream = stream
-        queue, items = anyio.create_memory_object_stream[Any](float("inf"))
-        self._queue = queue
-        self._items = items
-
-    def send_nowait(self, item: Any) -> None:
-        self._queue.send_nowait(item)
-
-    def close(self) -> None:
-        self._queue.close()
-
-    async def send_all(self) -> None:
-        async with self._stream, self._items:
-            async for item in self._items:
-                await self._stream.send(item)
+async def _pass_on(items: Any, stream: Any) -> None:
+    async with stream, items:
+        async for item in items:
+            await stream.send(item)

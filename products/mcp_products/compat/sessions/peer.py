@@ -29,11 +29,7 @@ OnProgress = Callable[[float, float | None, str | None], Awaitable[None]]
 
 
 class Peer:
-    """Sends requests and notifications, and answers those of the other side.
-
-    Attributes:
-        heard: Called with the method and the params of each notification as it arrives, before any handler runs.
-    """
+    """Sends requests and notifications, and answers those of the other side."""
 
     def __init__(self, read: ReadStream, write: WriteStream) -> None:
         """Create one side of a connection."""
@@ -44,13 +40,6 @@ class Peer:
         self._progress: dict[str | int, OnProgress] = {}
         self._served: dict[str | int, anyio.CancelScope] = {}
         self._is_closed = False
-        self.heard: Callable[[str, Any], None] | None = None
-
-    def take_id(self) -> int:
-        """Return the id of the next request."""
-        id = self._next_id
-        self._next_id += 1
-        return id
 
     # ---- sending ----------------------------------------------------------------------------------------------------
 
@@ -61,10 +50,10 @@ class Peer:
         timeout: float | None = None,
         on_progress: OnProgress | None = None,
         metadata: MessageMetadata = None,
-        id: int | None = None,
     ) -> dict[str, Any]:
         """Send a request, and return its result as JSON. Raises McpError."""
-        id = self.take_id() if id is None else id
+        id = self._next_id
+        self._next_id += 1
         if on_progress is not None:
             params = {**(params or {})}
             params["_meta"] = {**params.get("_meta", {}), "progressToken": id}
@@ -141,7 +130,7 @@ class Peer:
                         scope = self._served[raw["id"]] = anyio.CancelScope()
                         group.start_soon(self._serve, scope, raw, on_request)
                     else:
-                        self._heard(raw)
+                        self._cancel_served(raw)
                         notifications.send_nowait(raw)
         except _CLOSED as error:
             _log.debug("%r", error)
@@ -159,15 +148,11 @@ class Peer:
         else:
             _log.debug("a response to no request: %r", id)
 
-    def _heard(self, raw: dict[str, Any]) -> None:
-        method: str = raw["method"]
+    def _cancel_served(self, raw: dict[str, Any]) -> None:
+        """End the handling of a request that a notification cancels."""
         params: Any = raw.get("params") or {}
-        if self.heard is not None:
-            self.heard(method, params)
-        if (
-            method == FORM.method("CancelledNotification")
-            and (scope := self._served.get(params.get("requestId"))) is not None
-        ):
+        scope = self._served.get(params.get("requestId"))
+        if raw["method"] == FORM.method("CancelledNotification") and scope is not None:
             scope.cancel()
 
     async def _tell(self, told: Any, on_notification: OnNotification, on_exception: OnException) -> None:

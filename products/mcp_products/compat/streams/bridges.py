@@ -48,13 +48,34 @@ _CLOSED: Final = (anyio.ClosedResourceError, anyio.BrokenResourceError)
 
 
 @asynccontextmanager
+async def _two_streams(
+    transport: Any, start: Callable[[TaskGroup, Any, Any], None], unread: float
+) -> AsyncGenerator[MessageStream]:
+    """Yield two streams, whose other ends `start` gets; the transport is closed with the context.
+
+    `unread` is how many messages of the transport may wait for the session.
+    """
+    to_session, incoming = anyio.create_memory_object_stream[Any](unread)
+    outgoing, from_session = anyio.create_memory_object_stream[Any](0)
+    async with anyio.create_task_group() as group:
+        start(group, to_session, from_session)
+        try:
+            yield incoming, outgoing
+        finally:
+            await outgoing.aclose()
+            with anyio.CancelScope(shield=True):
+                await transport.close()
+            group.cancel_scope.cancel()
+            to_session.close()
+            await incoming.aclose()
+
+
+@asynccontextmanager
 async def streams_of(connect: Callable[[], Awaitable[Transport]]) -> AsyncGenerator[MessageStream]:
     """Yield the streams of a transport, which is closed with the context."""
     transport = await connect()
-    to_session, incoming = anyio.create_memory_object_stream[Any](0)
-    outgoing, from_session = anyio.create_memory_object_stream[Any](0)
 
-    async def receive() -> None:
+    async def receive(to_session: Any) -> None:
         async with to_session:
             try:
                 while (data := await transport.receive()) is not None:
@@ -62,7 +83,7 @@ async def streams_of(connect: Callable[[], Awaitable[Transport]]) -> AsyncGenera
             except (ConnectionClosedError, *_CLOSED) as error:
                 _log.debug("%s", error)
 
-    async def send() -> None:
+    async def send(from_session: Any) -> None:
         async with from_session:
             async for item in from_session:
                 try:
@@ -71,17 +92,12 @@ async def streams_of(connect: Callable[[], Awaitable[Transport]]) -> AsyncGenera
                 except ConnectionClosedError as error:
                     return _log.debug("%s", error)
 
-    async with anyio.create_task_group() as group:
-        group.start_soon(receive)
-        group.start_soon(send)
-        try:
-            yield incoming, outgoing
-        finally:
-            await outgoing.aclose()
-            with anyio.CancelScope(shield=True):
-                await transport.close()
-            group.cancel_scope.cancel()
-            await incoming.aclose()
+    def start(group: TaskGroup, to_session: Any, from_session: Any) -> None:
+        group.start_soon(receive, to_session)
+        group.start_soon(send, from_session)
+
+    async with _two_streams(transport, start, 0) as streams:
+        yield streams
 
 
 def _decoded(data: bytes) -> Any:
@@ -182,17 +198,17 @@ class HTTPStreams:
 
     async def send_all(self, messages: Any) -> None:
         """Send the messages of the session until it ends."""
-        async for item in messages:
-            raw = written(item.message)
-            encoded = to_json(raw)
-            try:
-                await self.send(raw, encoded)
-            except MCPError as error:  # A notification, which has no response.
-                _log.debug("%s", error)
+        async with messages:
+            async for item in messages:
+                try:
+                    await self.send(item)
+                except MCPError as error:  # A notification, which has no response.
+                    _log.debug("%s", error)
 
-    async def send(self, raw: dict[str, Any], encoded: bytes) -> None:
+    async def send(self, item: SessionMessage) -> None:
         """Send one message. Raises MCPError for a notification that the server refuses."""
-        method, params = raw.get("method"), raw.get("params")
+        raw = written(item.message)
+        encoded, method, params = to_json(raw), raw.get("method"), raw.get("params")
         if method is None:
             self._transport.send_message(OutgoingMessage(None, encoded))
         elif "id" in raw:
@@ -226,27 +242,15 @@ class HTTPStreams:
 @asynccontextmanager
 async def http_streams(transport: Any, keeps_revision: bool = False) -> AsyncGenerator[MessageStream]:
     """Yield the streams of an HTTP transport, which is closed with the context."""
-    to_session, incoming = anyio.create_memory_object_stream[Any](math.inf)
-    outgoing, from_session = anyio.create_memory_object_stream[Any](0)
 
-    async def send() -> None:
-        async with from_session:
-            await streams.send_all(from_session)
+    def start(group: TaskGroup, to_session: Any, from_session: Any) -> None:
+        passing = HTTPStreams(transport, to_session, group, keeps_revision)
+        transport.set_sink(passing)
+        transport.set_receiver(passing.end)
+        group.start_soon(passing.send_all, from_session)
 
-    async with anyio.create_task_group() as group:
-        streams = HTTPStreams(transport, to_session, group, keeps_revision)
-        transport.set_sink(streams)
-        transport.set_receiver(streams.end)
-        group.start_soon(send)
-        try:
-            yield incoming, outgoing
-        finally:
-            await outgoing.aclose()
-            with anyio.CancelScope(shield=True):
-                await transport.close()
-            group.cancel_scope.cancel()
-            to_session.close()
-            await incoming.aclose()
+    async with _two_streams(transport, start, math.inf) as streams:
+        yield streams
 
 
 async def _fail(error: Exception) -> None:

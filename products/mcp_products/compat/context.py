@@ -54,6 +54,21 @@ class OfficialRequestContext(RequestContext[FirstT, StateT, RequestT], Generic[F
         return self._ctx
 
 
+class RequestVariable:
+    """The variable of the request that a low-level handler serves, `request_ctx` of 1.x; tests of programs set it."""
+
+    set = CURRENT.set
+    reset = CURRENT.reset
+
+    def get(self, *default: Any) -> Any:
+        """Return the request, or the default. Raises LookupError without both."""
+        context = CURRENT.get(*default)
+        return OfficialRequestContext(context) if isinstance(context, ServerContext) else context
+
+
+request_ctx: Final = RequestVariable()
+
+
 def current_request() -> Any:
     """Return the context of the request that a function of an app serves. Raises LookupError outside of one."""
     try:

@@ -9,9 +9,10 @@ import base64
 import inspect
 import json
 import re
-from collections.abc import Awaitable, Callable, Collection, Iterable, Mapping, Sequence
+from collections import ChainMap
+from collections.abc import Awaitable, Callable, Collection, Iterable, Iterator, Mapping, MutableMapping, Sequence
 from contextlib import AbstractAsyncContextManager
-from functools import partial
+from functools import cached_property, partial, wraps
 from types import ModuleType
 from typing import TYPE_CHECKING, Any, ClassVar, Final, Generic, Protocol, Unpack, cast
 from urllib.parse import urlsplit
@@ -31,8 +32,8 @@ from mcp_runtime.protocol.models import is_model
 from mcp_runtime.protocol.revision import Request
 from mcp_runtime.server.context import ServerContext
 
-from .context import CURRENT, OfficialRequestContext
-from .forms.errors import McpError
+from .context import CURRENT, OfficialRequestContext, request_ctx
+from .forms.errors import McpError, UrlElicitationRequiredError
 from .forms.form import FORM, written
 from .http import translated
 from .names import InitializationOptions, NotificationOptions
@@ -102,6 +103,16 @@ class HandlerDecorators:
         """The types of the results, in the form of this process."""
         return FORM.types
 
+    @cached_property
+    def request_handlers(self) -> MutableMapping[type, Callable[[Any], Awaitable[Any]]]:
+        """The handlers of requests by their types: functions of a request that return a `ServerResult`."""
+        return HandlersOfTypes(ChainMap(self._handlers, {"ping": _answer_ping}), "ClientRequest")
+
+    @cached_property
+    def notification_handlers(self) -> MutableMapping[type, Callable[[Any], Awaitable[Any]]]:
+        """The handlers of notifications by their types."""
+        return HandlersOfTypes(self._handlers, "ClientNotification")
+
     def list_tools(self) -> Decorator:
         """Return a decorator that registers a function that returns the tools, or a `ListToolsResult`."""
         return self._list_decorator("tools")
@@ -141,13 +152,13 @@ class HandlerDecorators:
 
         async def call(function: Callable[..., Any], params: Any) -> Any:
             arguments: dict[str, Any] = params.arguments or {}
-            tool = await self._tool(params.name)
-            if validate_input and tool is not None and (error := _schema_error(tool["inputSchema"], arguments)):
-                return self._error_result(f"Input validation error: {error}")
             try:
+                tool = await self._get_cached_tool_definition(params.name)
+                if validate_input and tool is not None and (error := _schema_error(tool["inputSchema"], arguments)):
+                    return self._error_result(f"Input validation error: {error}")
                 value = await function(params.name, arguments)
                 return self._tool_result(value, tool)
-            except JSONRPCError:
+            except UrlElicitationRequiredError:
                 raise
             except Exception as exception:
                 return self._error_result(str(exception))
@@ -159,6 +170,7 @@ class HandlerDecorators:
 
         async def complete(function: Callable[..., Any], params: Any) -> Any:
             t = self.types
+            params = FORM.read("ClientRequest", FORM.method("CompleteRequest"), written(params)).params
             completion = await function(params.ref, params.argument, params.context)
             return t.CompleteResult(completion=t.Completion(values=[]) if completion is None else completion)
 
@@ -178,10 +190,8 @@ class HandlerDecorators:
 
     def progress_notification(self) -> Decorator:
         """Return a decorator that registers a function of a token, the progress, the total and a message."""
-        return self._decorator(
-            "on_progress",
-            lambda function, params: function(params.progress_token, params.progress, params.total, params.message),
-        )
+        names = ("progressToken", "progress", "total", "message")
+        return self._decorator("on_progress", lambda function, params: function(*map(written(params).get, names)))
 
     async def _emptied(self, result: Awaitable[Any]) -> Any:
         await result
@@ -201,9 +211,13 @@ class HandlerDecorators:
 
     def _decorator(self, name: str, call: Callable[[Callable[..., Any], Any], Awaitable[Any]]) -> Decorator:
         def register(function: F) -> F:
+            async def answer(ctx: Any, params: Any) -> Any:
+                return await call(function, params)
+
+            @wraps(answer)
             async def handle(ctx: Any, params: Any) -> Any:
                 try:
-                    return await call(function, params)
+                    return await answer(ctx, params)
                 except (JSONRPCError, McpError):
                     raise
                 except Exception as error:
@@ -214,10 +228,10 @@ class HandlerDecorators:
 
         return register
 
-    async def _tool(self, name: str) -> Any:
+    async def _get_cached_tool_definition(self, name: str) -> Any:
         """Return the definition of a tool; None if the server does not list it."""
         if name not in self._tools and (list_tools := self._handlers.get("list_tools")) is not None:
-            await list_tools(None, None)
+            await inspect.unwrap(list_tools)(None, None)
         return self._tools.get(name)
 
     def _tool_result(self, value: Any, tool: Any) -> Any:
@@ -263,6 +277,54 @@ class HandlerDecorators:
                 mime_type = mime_type or "text/plain"
                 contents.append(t.TextResourceContents(uri=uri, text=data, mimeType=mime_type, **meta))
         return t.ReadResourceResult(contents=contents)
+
+
+class HandlersOfTypes(MutableMapping[type, Callable[[Any], Awaitable[Any]]]):
+    """The handlers of a low-level server by the types of their messages, as programs of 1.x read and write them."""
+
+    def __init__(self, handlers: MutableMapping[str, Handler], union: str) -> None:
+        """Create the view of a server's handlers for the messages of a union."""
+        self._handlers = handlers
+        names = FORM.handler_names
+        self._names = {kind: names[method] for method, kind in FORM.by_method[union].items() if method in names}
+        self._written: dict[Handler, Callable[[Any], Awaitable[Any]]] = {}
+
+    def __getitem__(self, kind: type) -> Callable[[Any], Awaitable[Any]]:
+        """Return a function of a message. Raises KeyError without a handler."""
+        handler = inspect.unwrap(self._handlers[self._names[kind]])
+
+        async def handle(message: Any) -> Any:
+            result = await handler(CURRENT.get(None), message and message.params)
+            return result and FORM.wrapped("ServerResult", result)
+
+        return self._written.get(handler, handle)
+
+    def __setitem__(self, kind: type, function: Callable[[Any], Awaitable[Any]]) -> None:
+        """Register a function of a message."""
+
+        async def handle(ctx: Any, params: Any) -> Any:
+            fields = {} if params is None else {"params": written(params)}
+            result = await function(cast("type[BaseModel]", kind).model_validate(fields))
+            return getattr(result, "root", result)
+
+        self._handlers[self._names[kind]] = handle
+        self._written[handle] = function
+
+    def __delitem__(self, kind: type) -> None:
+        """Remove a handler."""
+        del self._handlers[self._names[kind]]
+
+    def __iter__(self) -> Iterator[type]:
+        """Iterate over the types that have handlers."""
+        return (kind for kind, name in self._names.items() if name in self._handlers)
+
+    def __len__(self) -> int:
+        """Return how many types have handlers."""
+        return len(list(iter(self)))
+
+
+async def _answer_ping(ctx: Any, params: Any) -> Any:
+    return FORM.types.EmptyResult()
 
 
 class _ListRequest:
@@ -371,7 +433,8 @@ class LowLevelServer(HandlerDecorators, Generic[StateT, RequestDataT]):
     @property
     def request_context(self) -> OfficialRequestContext[Any, StateT, RequestDataT]:
         """The request that the running handler serves. Raises LookupError outside of handlers."""
-        return OfficialRequestContext(CURRENT.get())
+        request: OfficialRequestContext[Any, StateT, RequestDataT] = request_ctx.get()
+        return request
 
     def get_capabilities(
         self,
@@ -471,7 +534,7 @@ class LowLevelServer(HandlerDecorators, Generic[StateT, RequestDataT]):
         members: dict[str, Any] = {
             name: as_method(_through(self.middleware, handler))
             for name, handler in self._handlers.items()
-            if hasattr(base, name)
+            if name in _received_by(base)
         }
         unknown = self._handlers.keys() - members.keys()
         if unknown:
@@ -495,7 +558,11 @@ class LowLevelServer(HandlerDecorators, Generic[StateT, RequestDataT]):
 
     def _server_class(self, names: Collection[str]) -> type[BaseServer]:
         """Return the newest server class; that of the last handshake if only this one has one of the handlers."""
-        return self.newest if all(hasattr(self.newest, name) for name in names) else self.handshake
+        return self.newest if _received_by(self.newest).issuperset(names) else self.handshake
+
+
+def _received_by(kind: type[BaseServer]) -> set[str]:
+    return {row.name for row in kind.revision.rows if row.direction == "client_to_server"}
 
 
 def as_method(handler: Callable[..., Any]) -> Callable[..., Any]:

@@ -49,14 +49,16 @@ class PromptError(ResourceError):
 class McpError(JSONRPCError):
     """A JSON-RPC error that a handler raises, or that a session has received."""
 
-    def __init__(self, code: Any, message: str = "", data: Any = None) -> None:
+    def __init__(self, code: Any = None, message: str = "", data: Any = None, *, error: Any = None) -> None:
         """Create the error.
 
         Args:
             code: The JSON-RPC error code, or an `ErrorData` with all three values, as in the last 1.x.
             message: A short description for the peer.
             data: Further JSON information for the peer.
+            error: The `ErrorData` by the name that it has in the last 1.x.
         """
+        code = error or code
         if not isinstance(code, int):
             code, message, data = code.code, code.message, getattr(code, "data", None)
         super().__init__(code, message, data)

@@ -108,6 +108,12 @@ class Form:
             found[union] = {arm.model_fields["method"].default: arm for arm in arms}
         return found
 
+    @cached_property
+    def handler_names(self) -> dict[str, str]:
+        """The names of the handlers of a server by the methods of their messages."""
+        rows = [row for item in self.revisions.values() for row in item.rows if row.direction == "client_to_server"]
+        return {row.method: row.name for row in rows}
+
     def read(self, union: str, method: str, params: Any) -> Any:
         """Return a message of a union, such as `ServerRequest`; None for a method that it does not have.
 

@@ -17,7 +17,7 @@ from mcp_products.app.resources import ResourceSource
 from mcp_runtime.errors import JSONRPCError, ToolError
 
 from .forms.errors import ResourceError
-from .forms.form import FORM
+from .forms.form import FORM, field_of
 from .forms.inspection import called, described, find_context_parameter, inject_context, is_async, validated
 from .forms.prompts import content_blocks, messages_of
 from .tool_names import validate_and_warn_tool_name
@@ -74,7 +74,7 @@ class FuncMetadata(BaseModel):
         """
         if isinstance(result, FORM.types.CallToolResult):
             if self.output_model is not None:
-                self.output_model.model_validate(result.structuredContent if FORM.is_v1 else result.structured_content)
+                self.output_model.model_validate(field_of(result, "structured_content"))
             return result
         content = content_blocks(result)
         if self.output_model is None:

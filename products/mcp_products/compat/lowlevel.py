@@ -334,6 +334,11 @@ class _ListRequest:
         self.params = params
 
 
+def _part(name: str, doc: str) -> Any:
+    """Return a property with a part of a URL; None without it."""
+    return property(lambda uri: getattr(urlsplit(str(uri)), name) or None, doc=doc)
+
+
 class HandlerURI(str):
     """A URI as handlers of the last 1.x get it: a text with the parts of a URL, equal to a URL of pydantic."""
 
@@ -344,25 +349,10 @@ class HandlerURI(str):
 
     __hash__ = str.__hash__
 
-    @property
-    def scheme(self) -> str:
-        """The part before the colon."""
-        return urlsplit(str(self)).scheme
-
-    @property
-    def host(self) -> str | None:
-        """The part after the slashes."""
-        return urlsplit(str(self)).netloc or None
-
-    @property
-    def path(self) -> str | None:
-        """The part after the host."""
-        return urlsplit(str(self)).path or None
-
-    @property
-    def query(self) -> str | None:
-        """The part after the question mark."""
-        return urlsplit(str(self)).query or None
+    scheme = _part("scheme", "The part before the colon.")
+    host = _part("netloc", "The part after the slashes.")
+    path = _part("path", "The part after the host.")
+    query = _part("query", "The part after the question mark.")
 
 
 def _schema_error(schema: Any, value: Any) -> str | None:

@@ -24,7 +24,7 @@ from mcp_runtime.errors import JSONRPCError, ToolError
 from mcp_runtime.protocol.models import PreSerialized, is_list, is_model, is_object
 
 from .components import FuncMetadata, func_metadata
-from .forms.form import FORM, official
+from .forms.form import FORM, field_of, official
 from .names import ReadResourceContents
 from .tool_names import validate_and_warn_tool_name
 from .words import OFFICIAL, STANDALONE, Words
@@ -274,14 +274,13 @@ class ReadContents(list[ReadResourceContents]):
 
 def read_contents(result: Any) -> ReadContents:
     """Return the contents of a `ReadResourceResult`."""
-    read = official(result)
-    kinds = FORM.types.TextResourceContents
-    mime_type = "mimeType" if FORM.is_v1 else "mime_type"
     return ReadContents(
         ReadResourceContents(
-            item.text if isinstance(item, kinds) else b64decode(item.blob), getattr(item, mime_type), item.meta or None
+            b64decode(item.blob) if hasattr(item, "blob") else item.text,
+            field_of(item, "mime_type"),
+            item.meta or None,
         )
-        for item in read.contents
+        for item in official(result).contents
     )
 
 

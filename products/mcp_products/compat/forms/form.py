@@ -15,6 +15,7 @@ from types import ModuleType
 from typing import Any, Final, Literal, cast, get_args
 
 from pydantic import BaseModel, TypeAdapter
+from pydantic.alias_generators import to_camel
 
 from mcp_products.app.signatures.generated_types import register_form
 from mcp_runtime.errors import LocalError, NotInstalledError
@@ -144,6 +145,11 @@ def written(message: Any) -> dict[str, Any]:
         fields: dict[str, Any] = message.model_dump(by_alias=True, mode="json", exclude_none=True)
         return fields
     return dict(message)
+
+
+def field_of(value: Any, name: str) -> Any:
+    """Return a field by its name in 2.x, such as `is_error`, which 1.x has as in JSON."""
+    return getattr(value, to_camel(name) if FORM.is_v1 else name)
 
 
 def read_as(result_type: Any, raw: Any) -> Any:

@@ -14,7 +14,7 @@ from pydantic_core import to_json
 from mcp_runtime._lazy import LazyModule
 
 from .errors import McpError
-from .form import FORM
+from .form import FORM, field_of
 
 to_thread: Any = LazyModule("anyio.to_thread")  # Without anyio, `streams` says what to install.
 get_logger: Final = logging.getLogger
@@ -120,6 +120,5 @@ def validate_tool_use_result_messages(messages: Sequence[Any]) -> None:
         raise ValueError("tool_result requires a previous message containing tool_use")
     if answers and not uses:
         raise ValueError("tool_result blocks do not match any tool_use in the previous message")
-    id = "toolUseId" if FORM.is_v1 else "tool_use_id"
-    if uses and {block.id for block in uses} != {getattr(block, id) for block in answers}:
+    if uses and {block.id for block in uses} != {field_of(block, "tool_use_id") for block in answers}:
         raise ValueError("ids of tool_result blocks and tool_use blocks from previous message do not match")

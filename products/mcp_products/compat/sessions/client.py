@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Sequence
 from contextlib import AbstractAsyncContextManager, AsyncExitStack
+from functools import partial
 from typing import Any, Final, Generic, Protocol, Self, Unpack, cast
 
 import anyio
@@ -217,64 +218,42 @@ class Client(SessionRequests, Generic[ServerT]):
         **rounds: Unpack[Rounds],
     ) -> Any:
         """Call a tool, and return the result; input that the server requires comes from the callbacks."""
-
-        async def send(responses: Any, state: str | None) -> Any:
-            return await self.session.call_tool(
-                name,
-                arguments,
-                read_timeout_seconds,
-                progress_callback,
-                meta=meta,
-                input_responses=responses,
-                request_state=state,
-                allow_input_required=True,
-            )
-
+        send = partial(self.session.call_tool, name, arguments, read_timeout_seconds, progress_callback, meta=meta)
         return await self._with_input(send, meta, rounds)
 
     async def read_resource(
         self, uri: Any, *, meta: Any = None, cache_mode: Any = None, **rounds: Unpack[Rounds]
     ) -> Any:
         """Read a resource, and return the result."""
-
-        async def send(responses: Any, state: str | None) -> Any:
-            return await self.session.read_resource(
-                uri, meta=meta, input_responses=responses, request_state=state, allow_input_required=True
-            )
-
-        return await self._with_input(send, meta, rounds)
+        return await self._with_input(partial(self.session.read_resource, uri, meta=meta), meta, rounds)
 
     async def get_prompt(
         self, name: str, arguments: dict[str, str] | None = None, *, meta: Any = None, **rounds: Unpack[Rounds]
     ) -> Any:
         """Get a prompt with its arguments filled in."""
+        return await self._with_input(partial(self.session.get_prompt, name, arguments, meta=meta), meta, rounds)
 
-        async def send(responses: Any, state: str | None) -> Any:
-            return await self.session.get_prompt(
-                name, arguments, meta=meta, input_responses=responses, request_state=state, allow_input_required=True
-            )
-
-        return await self._with_input(send, meta, rounds)
-
-    async def _with_input(self, send: Callable[[Any, str | None], Awaitable[Any]], meta: Any, rounds: Rounds) -> Any:
+    async def _with_input(self, send: Callable[..., Awaitable[Any]], meta: Any, rounds: Rounds) -> Any:
         """Send a request until its result is final, with the input that the callbacks give meanwhile."""
         refuse_others("Client", rounds, Rounds)
+        given = rounds.get("input_responses")
+        state = rounds.get("request_state")
         pause = _PAUSE
-        result = await send(rounds.get("input_responses"), rounds.get("request_state"))
-        for _ in range(self.input_required_max_rounds):
+        for left in range(self.input_required_max_rounds, -1, -1):
+            result = await send(input_responses=given, request_state=state, allow_input_required=True)
             if FORM.is_v1 or not isinstance(result, FORM.types.InputRequiredResult):
                 return result
+            if not left:
+                break
+            state = result.request_state
             if result.input_requests:
-                answers: Any = await self._answers(result.input_requests, meta)
+                given = await self._answers(result.input_requests, meta)
                 pause = _PAUSE
             else:
-                answers = None
+                given = None
                 await anyio.sleep(pause)
                 pause = min(pause * 2, _LONGEST_PAUSE)
-            result = await send(answers, result.request_state)
-        if isinstance(result, FORM.types.InputRequiredResult):
-            raise InputRequiredRoundsExceededError(self.input_required_max_rounds)
-        return result
+        raise InputRequiredRoundsExceededError(self.input_required_max_rounds)
 
     async def _answers(self, requests: dict[str, Any], meta: Any) -> dict[str, Any]:
         """Return the answers of the callbacks, which run at the same time. Raises McpError for a refusal."""

@@ -19,7 +19,7 @@ from mcp_runtime.protocol.models import is_list, is_object
 from mcp_runtime.protocol.revision import LOG_LEVEL, META, NAMED_VERSION
 
 from ..forms.errors import McpError
-from ..forms.form import FORM, Seconds, read_as, seconds, written
+from ..forms.form import FORM, Seconds, field_of, read_as, seconds, written
 from ..streams.message import MessageMetadata
 from .peer import OnProgress, Peer
 
@@ -290,7 +290,7 @@ class ClientSession(SessionRequests):
             self._version = shared[-1]
             self._stamp = self._stamp_of(self._version)
         else:
-            version = getattr(result, "protocolVersion" if FORM.is_v1 else "protocol_version")
+            version = field_of(result, "protocol_version")
             if version not in FORM.handshakes:
                 raise RuntimeError(f"Unsupported protocol version from the server: {version}")
             self._version = version
@@ -364,7 +364,7 @@ class ClientSession(SessionRequests):
         """Return one page of the tools. Raises McpError, as all requests."""
         result = await self._page("Tools", cursor, params)
         for tool in result.tools:
-            self._output_schemas[tool.name] = tool.outputSchema if FORM.is_v1 else tool.output_schema
+            self._output_schemas[tool.name] = field_of(tool, "output_schema")
         return result
 
     async def list_resources(self, cursor: str | None = None, *, params: Any = None) -> Any:
@@ -396,9 +396,7 @@ class ClientSession(SessionRequests):
         params = {"name": name, "arguments": arguments, "_meta": meta}
         options = {"request_read_timeout_seconds": read_timeout_seconds, "progress_callback": progress_callback}
         result = await self._send_with_rounds("CallTool", params, rounds, options)
-        if isinstance(result, FORM.types.CallToolResult) and not getattr(
-            result, "isError" if FORM.is_v1 else "is_error"
-        ):
+        if isinstance(result, FORM.types.CallToolResult) and not field_of(result, "is_error"):
             await self.validate_tool_result(name, result)
         return result
 
@@ -437,7 +435,7 @@ class ClientSession(SessionRequests):
         schema = self._output_schemas.get(name)
         if schema is None:
             return
-        content = getattr(result, "structuredContent" if FORM.is_v1 else "structured_content")
+        content = field_of(result, "structured_content")
         if content is None:
             raise RuntimeError(f"Tool {name} has an output schema but did not return structured content")
         try:
@@ -536,7 +534,7 @@ class ClientSession(SessionRequests):
     def server_info(self) -> Any:
         """The `Implementation` that describes the server; None if it does not say so."""
         if self.discover_result is None:
-            return getattr(self._negotiated, "serverInfo" if FORM.is_v1 else "server_info", None)
+            return self._negotiated and field_of(self._negotiated, "server_info")
         meta: dict[str, Any] = self._negotiated.meta or {}
         raw = meta.get(f"{META}serverInfo")
         try:

@@ -9,7 +9,7 @@ from datetime import timedelta
 from typing import Any, Self, Unpack
 
 from ..forms.errors import McpError
-from ..forms.form import FORM, Seconds
+from ..forms.form import FORM, Seconds, field_of
 from ..transports import StdioServerParameters, sse_client, stdio_client, streamablehttp_client
 from .client_session import Callback, ClientSession, ToolCallKeywords
 
@@ -92,16 +92,14 @@ class ClientSessionGroup:
         async with AsyncExitStack() as stack:
             if isinstance(server_params, StdioServerParameters):
                 streams: Any = stdio_client(server_params)
-            elif isinstance(server_params, SseServerParameters):
-                streams = sse_client(**vars(server_params))
             else:
-                streams = streamablehttp_client(**vars(server_params))
+                connect: Any = sse_client if isinstance(server_params, SseServerParameters) else streamablehttp_client
+                streams = connect(**vars(server_params))
             read, write, *_ = await stack.enter_async_context(streams)
             session = ClientSession(read, write, **vars(session_params or ClientSessionParameters()))
             await stack.enter_async_context(session)
             result = await session.initialize()
-            info = result.serverInfo if FORM.is_v1 else result.server_info
-            await self.connect_with_session(info, session)
+            await self.connect_with_session(field_of(result, "server_info"), session)
             self._stacks[session] = stack.pop_all()
         return session
 

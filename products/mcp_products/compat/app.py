@@ -21,7 +21,7 @@ from mcp_runtime.errors import LocalError
 from .auth import ProviderTokenVerifier, protected_resource
 from .context import OfficialRequestContext, with_user
 from .event_buses import BridgedSubscriptions
-from .fastmcp import FastMCPKeywords, with_host_protection, with_view
+from .fastmcp import FastMCPKeywords, with_view
 from .forms.form import FORM, official
 from .http import plain, translated
 from .registered import MARK, RETURNED, OfficialTool, contents_with_meta, described, log, reports_errors
@@ -197,7 +197,7 @@ class OfficialAppMixin(FastMCPKeywords, OfficialMethods):
         added = {kind: settings.pop(kind, None) or () for kind in ("tools", "middleware", "providers", "transforms")}
         self._bus: Any = settings.pop("subscriptions", None)
         protection = Protection.from_settings(type(self).__name__, settings)
-        settings = _renamed(translated(settings))
+        settings = translated(settings)
         if "cache_hints" in settings:
             settings["cache_hints"] = named_by_handler(settings["cache_hints"], self.server_class.revision)
         settings.setdefault("name", type(self).__name__)
@@ -338,7 +338,7 @@ class OfficialAppMixin(FastMCPKeywords, OfficialMethods):
         return self._parent._http_application(revisions, self._http_keywords(keywords), middleware)
 
     def _http_keywords(self, keywords: dict[str, Any]) -> dict[str, Any]:
-        return {**self._protection.keywords(self.settings), **translated(with_host_protection(keywords))}
+        return {**self._protection.keywords(self.settings), **translated(keywords)}
 
     def _run_settings(self, transport: str, keywords: dict[str, Any]) -> dict[str, Any]:
         if transport == "stdio":
@@ -388,16 +388,6 @@ class OfficialAppMixin(FastMCPKeywords, OfficialMethods):
             self._checks = ComponentChecks()
             self._parent.add_middleware(self._checks)
         self._checks.add(kind, name, version_of(settings), auth)
-
-
-def _renamed(settings: dict[str, Any]) -> dict[str, Any]:
-    """Return the keywords of a constructor with those of FastMCP under the names that they have here."""
-    settings = dict(settings)
-    if "list_page_size" in settings:
-        settings["page_size"] = settings.pop("list_page_size")
-    if "strict_input_validation" in settings:
-        settings["coerce"] = not settings.pop("strict_input_validation")
-    return settings
 
 
 class OfficialMiddleware:

@@ -132,21 +132,6 @@ class FastMCPKeywords:
         return self
 
 
-def with_host_protection(keywords: Mapping[str, Any]) -> dict[str, Any]:
-    """Return keywords of HTTP applications: `allowed_hosts` and `allowed_origins` of FastMCP as `hosts` and `origins`.
-
-    The headers are checked unless `host_origin_protection` is False.
-    """
-    settings = dict(keywords)
-    is_checked = settings.pop("host_origin_protection", None)
-    for theirs, ours in (("allowed_hosts", "hosts"), ("allowed_origins", "origins")):
-        if theirs in settings:
-            settings[ours] = settings.pop(theirs)
-    if is_checked is False:
-        settings |= {"hosts": ["*"], "origins": ["*"]}
-    return settings
-
-
 # Providers of FastMCP: of tools that several servers share, of another server, and of folders of skills.
 
 

@@ -28,6 +28,9 @@ _OFFICIAL: Final = frozenset(
     + "list_page_size strict_input_validation subscriptions".split()
 )
 
+# Keywords of FastMCP that an `App` has under other names.
+_RENAMED: Final = {"list_page_size": "page_size", "allowed_hosts": "hosts", "allowed_origins": "origins"}
+
 
 @dataclass
 class TransportSecuritySettings:
@@ -144,7 +147,12 @@ def plain(keywords: Mapping[str, Any]) -> dict[str, Any]:
 
 def translated(keywords: Mapping[str, Any]) -> dict[str, Any]:
     """Return keywords of a server, of `run` and of HTTP applications as `App` takes them; None is the default."""
-    settings = plain({name: value for name, value in keywords.items() if value is not None or name not in _optional()})
+    given = {name: value for name, value in keywords.items() if value is not None or name not in _optional()}
+    settings = plain({_RENAMED.get(name, name): value for name, value in given.items()})
+    if "strict_input_validation" in settings:
+        settings["coerce"] = not settings.pop("strict_input_validation")
+    if settings.pop("host_origin_protection", None) is False:
+        settings |= {"hosts": ["*"], "origins": ["*"]}
     if (store := settings.get("event_store")) is not None:
         settings["event_store"] = to_event_store(store)
     if (security := settings.pop("request_state_security", None)) is not None:

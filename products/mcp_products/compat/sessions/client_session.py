@@ -7,7 +7,7 @@ from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping, Sequen
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from datetime import timedelta
-from types import GenericAlias, TracebackType
+from types import GenericAlias
 from typing import Any, Final, Self, TypedDict, TypeVar, Unpack
 
 import anyio
@@ -234,11 +234,9 @@ class ClientSession(SessionRequests):
         )
         return self
 
-    async def __aexit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
-    ) -> bool | None:
+    async def __aexit__(self, *exception: Any) -> bool | None:
         self._group.cancel_scope.cancel()
-        result: bool | None = await self._group.__aexit__(kind, error, traceback)
+        result: bool | None = await self._group.__aexit__(*exception)
         return result
 
     @property
@@ -248,19 +246,16 @@ class ClientSession(SessionRequests):
     # ---- the connection ---------------------------------------------------------------------------------------------
 
     def _capabilities(self) -> Any:
-        t = FORM.types
         fields: dict[str, Any] = {}
         if self._sampling is not None:
-            fields["sampling"] = self._sampling_capabilities or t.SamplingCapability()
+            fields["sampling"] = self._sampling_capabilities or {}
         if self._elicitation is not None:
-            fields["elicitation"] = t.ElicitationCapability(
-                form=t.FormElicitationCapability(), url=t.UrlElicitationCapability()
-            )
+            fields["elicitation"] = {"form": {}, "url": {}}
         if self._roots is not None:
-            fields["roots"] = t.RootsCapability(listChanged=True)
+            fields["roots"] = {"listChanged": True}
         if self._extensions:
             fields["extensions"] = {id: {**settings} for id, settings in self._extensions.items()}
-        return t.ClientCapabilities(**fields)
+        return FORM.types.ClientCapabilities.model_validate(fields)
 
     async def initialize(self) -> Any:
         """Open the session with a handshake, and return the `InitializeResult`.
@@ -270,10 +265,9 @@ class ClientSession(SessionRequests):
         t = FORM.types
         if isinstance(self._negotiated, t.InitializeResult):
             return self._negotiated
-        params = t.InitializeRequestParams(
-            protocolVersion=FORM.handshakes[-1], capabilities=self._capabilities(), clientInfo=self._client_info
-        )
-        result = await self.send_request(t.InitializeRequest(params=params), t.InitializeResult)
+        declared = {"capabilities": written(self._capabilities()), "clientInfo": written(self._client_info)}
+        params = {"protocolVersion": FORM.handshakes[-1], **declared}
+        result = await self.send_params("Initialize", params, t.InitializeResult)
         self.adopt(result)
         await self.send_notification(t.InitializedNotification())
         return result

@@ -71,16 +71,19 @@ class ComponentChecks(AuthMiddleware):
 
 @dataclass(frozen=True)
 class Protection:
-    """The protection of one app."""
+    """The protection of one app.
+
+    Args:
+        auth: The settings of the protected resource; None without authentication.
+        verifier: Verifies access tokens; None without authentication.
+        security: The Host and Origin headers to accept; None for the default.
+        provider: The authorization server that is served beside; None without one.
+    """
 
     auth: AuthSettings | None
-    """The settings of the protected resource; None without authentication."""
     verifier: OfficialTokenVerifier | None
-    """Verifies access tokens; None without authentication."""
     security: TransportSecuritySettings | None
-    """The Host and Origin headers to accept; None for the default."""
     provider: OAuthAuthorizationServerProvider[Any, Any, Any] | None = None
-    """The authorization server that is served beside; None without one."""
 
     @classmethod
     def from_settings(cls, name: str, settings: dict[str, Any]) -> Self:

@@ -321,12 +321,11 @@ class OAuthAuthorizationServerProvider(Generic[CodeT, RefreshT, AccessT]):
         raise NotImplementedError
 
 
+@dataclass
 class ProviderTokenVerifier:
     """Verifies the tokens of a provider, in the same process."""
 
-    def __init__(self, provider: OAuthAuthorizationServerProvider[Any, Any, Any]) -> None:
-        """Create a verifier."""
-        self.provider = provider
+    provider: OAuthAuthorizationServerProvider[Any, Any, Any]
 
     async def verify_token(self, token: str) -> OfficialAccessToken | None:
         """Return the data of an access token; None if it is not valid."""
@@ -397,7 +396,6 @@ class OfficialTokenVerifier(Protocol):
 
     async def verify_token(self, token: str) -> OfficialAccessToken | None:
         """Return the token's data; None if it is not valid, or not for this server."""
-        ...
 
 
 def is_accepted(access_token: OfficialAccessToken, resource: str | None) -> bool:
@@ -436,31 +434,30 @@ class TokenClaims(dict[str, Any]):
         self.access_token = access_token
 
 
+@dataclass(frozen=True)
 class TokenVerifierAdapter:
-    """Verifies tokens with a verifier of the official SDK."""
+    """Verifies tokens with a verifier of the official SDK.
 
-    def __init__(self, verifier: OfficialTokenVerifier, issuer: str, resource: str | None) -> None:
-        """Create an adapter.
+    Args:
+        verifier: The verifier.
+        issuer: Issuer identifier of the authorization server.
+        resource: The resource that a token has to be for; None if the verifier checks it.
+    """
 
-        Args:
-            verifier: The verifier.
-            issuer: Issuer identifier of the authorization server.
-            resource: The resource that a token has to be for; None if the verifier checks it.
-        """
-        self._verifier = verifier
-        self._issuer = issuer
-        self._resource = resource
+    verifier: OfficialTokenVerifier
+    issuer: str
+    resource: str | None
 
     async def verify(self, token: str) -> AuthenticatedUser | None:
         """Return the user of a token; None if it is not valid, has expired, or is for another resource."""
-        access_token = await self._verifier.verify_token(token)
-        if access_token is None or not is_accepted(access_token, self._resource):
+        access_token = await self.verifier.verify_token(token)
+        if access_token is None or not is_accepted(access_token, self.resource):
             return None
         return AuthenticatedUser(
             access_token.subject,
             access_token.client_id,
             frozenset(access_token.scopes),
-            self._issuer,
+            self.issuer,
             TokenClaims(access_token),
             expires_at=access_token.expires_at,
         )

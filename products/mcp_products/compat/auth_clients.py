@@ -41,19 +41,15 @@ class OfficialTokenStorage(Protocol):
 
     async def get_tokens(self) -> OfficialOAuthToken | None:
         """Return the stored token."""
-        ...
 
     async def set_tokens(self, tokens: OfficialOAuthToken) -> None:
         """Store a token."""
-        ...
 
     async def get_client_info(self) -> OAuthClientInformationFull | None:
         """Return the registered client."""
-        ...
 
     async def set_client_info(self, client_info: OAuthClientInformationFull) -> None:
         """Store the registered client."""
-        ...
 
 
 class StorageAdapter(InMemoryTokenStorage):
@@ -82,12 +78,9 @@ class StorageAdapter(InMemoryTokenStorage):
         if credentials is None:
             return
         client = credentials.client
-        fields: dict[str, Any] = self._metadata.model_dump() | {
-            "client_id": client.client_id,
-            "client_secret": client.client_secret,
-            "token_endpoint_auth_method": client.token_endpoint_auth_method,
-            "issuer": credentials.issuer,
-        }
+        names = ("client_id", "client_secret", "token_endpoint_auth_method")
+        fields: dict[str, Any] = self._metadata.model_dump() | {name: getattr(client, name) for name in names}
+        fields["issuer"] = credentials.issuer
         await self._storage.set_client_info(OAuthClientInformationFull.model_construct(None, **fields))
         if credentials.token is not None:
             await self._storage.set_tokens(_to_official(credentials.token))

@@ -62,7 +62,7 @@ class RequestVariable:
 
     def get(self, *default: Any) -> Any:
         """Return the request, or the default. Raises LookupError without both."""
-        context = CURRENT.get(*default)
+        context: Any = CURRENT.get(*default)
         return OfficialRequestContext(context) if isinstance(context, ServerContext) else context
 
 

@@ -57,7 +57,6 @@ class EventBus(Protocol):
 
     async def publish(self, event: ServerEvent) -> None:
         """Pass an event to the listeners of all processes."""
-        ...
 
     def subscribe(self, listener: Listener) -> Callable[[], None]:
         """Add a listener, which is called in the event loop of its server; return a function that removes it."""

@@ -6,7 +6,7 @@ import asyncio
 import logging
 from abc import ABC, abstractmethod
 from collections import deque
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import cache
 from inspect import signature
@@ -18,7 +18,7 @@ from mcp_products.app.app import BaseApp
 from mcp_products.app.settings import AppKeywords
 from mcp_runtime.bindings.arguments import HTTPServerSettings
 from mcp_runtime.protocol.models import is_list
-from mcp_runtime.transports.http_server.events import InMemoryEventStore, NumberedMessage
+from mcp_runtime.transports.http_server.events import InMemoryEventStore
 
 from .forms.form import FORM, written
 
@@ -75,7 +75,7 @@ class StoredMessage(RootModel[dict[str, Any]]):
     """A JSON-RPC message as an event store of the official SDK gets it."""
 
 
-class ForwardingEventStore:
+class ForwardingEventStore(InMemoryEventStore):
     """Passes the messages of streams to an event store of the official SDK, in order.
 
     Streams resume from memory: a session ends with its process, so a store has nothing that the memory has not.
@@ -83,25 +83,17 @@ class ForwardingEventStore:
 
     def __init__(self, store: Any) -> None:
         """Create a store that passes all messages to `store`, which has `store_event`."""
+        super().__init__()
         self._store = store
-        self._memory = InMemoryEventStore()
         self._waiting: deque[tuple[str, bytes]] = deque()
         self._forwarding: asyncio.Task[None] | None = None
 
     def add(self, stream: str, number: int, message: bytes) -> None:
         """Store a message."""
-        self._memory.add(stream, number, message)
+        super().add(stream, number, message)
         self._waiting.append((stream, message))
         if self._forwarding is None:
             self._forwarding = asyncio.get_running_loop().create_task(self._forward())
-
-    def after(self, stream: str, number: int) -> Sequence[NumberedMessage]:
-        """Return numbers and messages of a stream that follow this number, in order."""
-        return self._memory.after(stream, number)
-
-    def drop(self, stream: str) -> None:
-        """Delete all messages of a stream from the memory."""
-        self._memory.drop(stream)
 
     async def _forward(self) -> None:
         while self._waiting:

@@ -145,24 +145,22 @@ class LowLevelHTTPKeywords(_OwnEndpoint, _OfficialEndpoint, total=False):
     path: str | None
 
 
-class OfficialToolKeywords(ToolSettings, total=False):
-    """The keywords of a tool: those of `App.tool`, `auth`, its checks, and `app`, its view."""
-
-    auth: Checks | None
-    app: View | None
-
-
-class OfficialResourceKeywords(ResourceSettings, total=False):
-    """The keywords of a resource: those of `App.resource`, `auth`, its checks, and `app`, its view."""
-
-    auth: Checks | None
-    app: View | None
-
-
 class OfficialPromptKeywords(Settings, total=False):
     """The keywords of a prompt: those of `App.prompt`, and `auth`, its checks."""
 
     auth: Checks | None
+
+
+class _ViewKeywords(OfficialPromptKeywords, total=False):
+    app: View | None
+
+
+class OfficialToolKeywords(ToolSettings, _ViewKeywords, total=False):
+    """The keywords of a tool: those of `App.tool`, `auth`, its checks, and `app`, its view."""
+
+
+class OfficialResourceKeywords(ResourceSettings, _ViewKeywords, total=False):
+    """The keywords of a resource: those of `App.resource`, `auth`, its checks, and `app`, its view."""
 
 
 # The methods of `FastMCP` and `MCPServer` that take more than those of `App`, for type checkers.

@@ -170,9 +170,7 @@ async def streamablehttp_client(
     `timeout` is that of connecting. `sse_read_timeout` is accepted: streams have no time limit here, requests do.
     `http_client` sends the requests, and is not closed; one of `httpx_client_factory` is.
     """
-    async with _own_client(httpx_client_factory, headers, timeout, sse_read_timeout, auth) as made:
-        client = made if http_client is None else http_client
-        options: dict[str, Any] = {"client": client} if client is not None else _options(headers, auth, timeout)
+    async with _options(headers, auth, timeout, sse_read_timeout, httpx_client_factory, http_client) as options:
         transport = http_transport(url, **options)
         transport.ends_session = terminate_on_close
         async with http_streams(transport) as (read, write):
@@ -195,8 +193,7 @@ async def sse_client(
     A server that cannot be reached is an error of the HTTP library, here. `on_session_created` is called with the id of
     the session, which the server has put into the URL for messages.
     """
-    async with _own_client(httpx_client_factory, headers, timeout, sse_read_timeout, auth) as client:
-        options: dict[str, Any] = {"client": client} if client is not None else _options(headers, auth, timeout)
+    async with _options(headers, auth, timeout, sse_read_timeout, httpx_client_factory) as options:
         transport = http_transport(url, oldest=True, **options)
         transport.on_endpoint = partial(_session_of, on_session_created)
         async with http_streams(transport, keeps_revision=True) as streams:
@@ -216,20 +213,18 @@ def _session_of(on_session_created: Callable[[str], None] | None, endpoint: str)
 
 
 @asynccontextmanager
-async def _own_client(
-    factory: ClientFactory | None, headers: Any, timeout: Any, read_timeout: Any, auth: Any
-) -> AsyncGenerator[Any]:
-    """Yield the HTTP client of a factory, which is closed with the context; None without a factory."""
-    if factory is None or factory is create_mcp_http_client:
-        yield None
-        return
-    limits = http_library().Timeout(seconds(timeout), read=seconds(read_timeout))
-    async with factory(headers=headers, timeout=limits, auth=auth) as client:
-        yield client
-
-
-def _options(headers: dict[str, str] | None, auth: Any, timeout: float | timedelta) -> dict[str, Any]:
-    return {"headers": headers or {}, "auth": auth, "timeout": seconds(timeout)}
+async def _options(
+    headers: Any, auth: Any, timeout: Any, read_timeout: Any, factory: ClientFactory | None, client: Any = None
+) -> AsyncGenerator[dict[str, Any]]:
+    """Yield the keywords of an HTTP transport. The client of a factory is closed with the context."""
+    if client is not None:
+        yield {"client": client}
+    elif factory is None or factory is create_mcp_http_client:
+        yield {"headers": headers or {}, "auth": auth, "timeout": seconds(timeout)}
+    else:
+        limits = http_library().Timeout(seconds(timeout), read=seconds(read_timeout))
+        async with factory(headers=headers, timeout=limits, auth=auth) as made:
+            yield {"client": made}
 
 
 def create_mcp_http_client(headers: dict[str, str] | None = None, timeout: Any = None, auth: Any = None) -> Any:

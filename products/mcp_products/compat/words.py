@@ -24,24 +24,27 @@ log: Final = logging.getLogger("mcp_runtime.compat")
 
 @dataclass(frozen=True, kw_only=True)
 class Words:
-    """How one original says it. The texts are formats of the `name` of a thing, and of an `error`."""
+    """How one original says it. The texts are formats of the `name` of a thing, and of an `error`.
+
+    Args:
+        told: What a tool says of a `ToolError`, and of arguments that do not fit.
+        failed: What it says of another exception, where these are shown.
+        hidden: What it says of one where they are not.
+        title: The title of an error of arguments: a format of the `name` of the tool and of its `function`.
+        unknown: What is said of a name that is not there, by the handler of the request.
+        unread: What is said of a resource whose function has raised an exception, where these are shown.
+        kinds: The kinds of errors of arguments that have another name, by those of pydantic's models.
+        is_official: Whether unknown arguments are forgotten and schemas have titles, as in the official SDK.
+    """
 
     told: str
-    """What a tool says of a `ToolError`, and of arguments that do not fit."""
     failed: str
-    """What it says of another exception, where these are shown."""
     hidden: str
-    """What it says of one where they are not."""
     title: str
-    """The title of an error of arguments: a format of the `name` of the tool and of its `function`."""
     unknown: Mapping[str, str]
-    """What is said of a name that is not there, by the handler of the request."""
     unread: str
-    """What is said of a resource whose function has raised an exception, where these are shown."""
     kinds: Mapping[str, str]
-    """The kinds of errors of arguments that have another name, by those of pydantic's models."""
     is_official: bool
-    """Whether unknown arguments are forgotten and schemas have titles, as in the official SDK."""
 
     def argument_error(self, error: ValidationError, title: str, given: Mapping[str, Any]) -> ValidationError:
         """Return an error of arguments as the model of the original reports it.
@@ -100,13 +103,17 @@ STANDALONE: Final = Words(
 
 
 class WordedRegistry(Registry):
-    """The tools, resources and prompts of a server that has the words of an original for unknown names."""
+    """The tools, resources and prompts of a server that has the words of an original for unknown names.
+
+    Attributes:
+        words: The words.
+        shows_exceptions: Whether an error of a resource has the text of the exception.
+        announces: Whether it declares that its lists change; it has `subscriptions=False` otherwise.
+    """
 
     words: Words = OFFICIAL
     shows_exceptions: bool = True
-    """Whether an error of a resource has the text of the exception."""
     announces: bool = True
-    """Whether it declares that its lists change; it has `subscriptions=False` otherwise."""
 
     def handle(self, name: str, ctx: Any, params: Any, states: Any) -> Awaitable[Any]:
         """Return the awaitable result of a request, with the words of the original where it fails."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from hmac import compare_digest
 from typing import Any
 
@@ -20,12 +21,11 @@ class AuthenticationError(RefusedClientError):
     """The client of a request is not known, or has not shown its secret."""
 
 
+@dataclass
 class ClientAuthenticator:
     """Authenticates the clients of a provider (https://www.rfc-editor.org/rfc/rfc6749#section-2.3)."""
 
-    def __init__(self, provider: OAuthAuthorizationServerProvider[Any, Any, Any]) -> None:
-        """Create the authenticator."""
-        self.provider = provider
+    provider: OAuthAuthorizationServerProvider[Any, Any, Any]
 
     async def authenticate_request(self, request: Request) -> OAuthClientInformationFull:
         """Return the client of a request. Raises AuthenticationError, and OAuthError for a form that cannot be read."""

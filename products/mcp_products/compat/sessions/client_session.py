@@ -50,14 +50,13 @@ class RequestContext(Subscriptable):
     request: Any = None
 
 
+@dataclass
 class RequestResponder(Subscriptable):
     """A request of a server, as the `message_handler` of the last 1.x sees it; it is answered by a callback."""
 
-    def __init__(self, request_id: str | int, request_meta: Any, request: Any) -> None:
-        """Create the view of a request."""
-        self.request_id = request_id
-        self.request_meta = request_meta
-        self.request = request
+    request_id: str | int
+    request_meta: Any
+    request: Any
 
 
 class Rounds(TypedDict, total=False):

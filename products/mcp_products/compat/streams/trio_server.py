@@ -6,6 +6,7 @@ import asyncio
 from collections.abc import AsyncGenerator, Awaitable, Callable
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from contextvars import ContextVar
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
 import anyio
@@ -21,12 +22,12 @@ else:  # Imported in programs of trio.
 _THREAD: Final[ContextVar[trio.AsyncioThread | None]] = ContextVar("the thread of a server of trio", default=None)
 
 
+@dataclass
 class _TrioStream:
     """A stream of the trio program, for the thread of the server."""
 
-    def __init__(self, thread: trio.AsyncioThread, stream: Any) -> None:
-        self._thread = thread
-        self._stream = stream
+    _thread: trio.AsyncioThread
+    _stream: Any
 
     async def receive(self) -> Any:
         return await self._thread.run_in_trio(self._stream.receive)

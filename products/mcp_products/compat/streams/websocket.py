@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import AsyncGenerator, Awaitable, Callable
 from contextlib import asynccontextmanager
+from dataclasses import dataclass
 from typing import Any
 
 from mcp_runtime.errors import ConnectionClosedError, LocalError
@@ -16,21 +17,19 @@ from .message import MessageStream
 _PROTOCOL = "mcp"
 
 
+@dataclass
 class WebSocketTransport:
-    """A transport over functions that send a text, receive one, and close the connection."""
+    """A transport over functions that send a text, receive one, and close the connection.
 
+    `receive_text` returns None at the end of the connection.
+    """
+
+    send_text: Callable[[str], Awaitable[None]]
+    receive_text: Callable[[], Awaitable[str | None]]
+    close_connection: Callable[[], Awaitable[None]]
     close_reason = "the peer closed the connection"
 
-    def __init__(
-        self,
-        send: Callable[[str], Awaitable[None]],
-        receive: Callable[[], Awaitable[str | None]],
-        close: Callable[[], Awaitable[None]],
-    ) -> None:
-        """Create the transport; `receive` returns None at the end of the connection."""
-        self._send = send
-        self._receive = receive
-        self._close = close
+    def __post_init__(self) -> None:
         self._unsent: list[bytes] = []
 
     def send(self, message: bytes, more: bool = False) -> None:
@@ -40,16 +39,16 @@ class WebSocketTransport:
     async def drain(self) -> None:
         """Send what is kept."""
         while self._unsent:
-            await self._send(self._unsent.pop(0).decode())
+            await self.send_text(self._unsent.pop(0).decode())
 
     async def receive(self) -> bytes | None:
         """Return the next message, or None at the end of the connection."""
-        text = await self._receive()
+        text = await self.receive_text()
         return None if text is None else text.encode()
 
     async def close(self) -> None:
         """Close the connection."""
-        await self._close()
+        await self.close_connection()
 
 
 @asynccontextmanager

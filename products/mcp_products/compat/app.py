@@ -146,12 +146,7 @@ class OfficialSettings(ServerSettings):
 if TYPE_CHECKING:
     from mcp_runtime.transports.http_server.app import MCPASGIApp
 
-    from .keywords import (
-        OfficialASGIKeywords,
-        OfficialMethods,
-        OfficialResourceKeywords,
-        OfficialToolKeywords,
-    )
+    from .keywords import OfficialASGIKeywords, OfficialMethods, OfficialResourceKeywords, OfficialToolKeywords
 else:
     OfficialMethods = object
 

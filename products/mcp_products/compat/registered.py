@@ -276,9 +276,7 @@ def read_contents(result: Any) -> ReadContents:
     """Return the contents of a `ReadResourceResult`."""
     return ReadContents(
         ReadResourceContents(
-            b64decode(item.blob) if hasattr(item, "blob") else item.text,
-            field_of(item, "mime_type"),
-            item.meta or None,
+            b64decode(item.blob) if hasattr(item, "blob") else item.text, field_of(item, "mime_type"), item.meta or None
         )
         for item in official(result).contents
     )

@@ -43,9 +43,7 @@ def issue_tool_name_warning(name: str, warnings: Sequence[str]) -> None:
     if warnings:
         reasons = "\n".join(f"  - {warning}" for warning in warnings)
         _log.warning(
-            'Tool name validation warning for "%s" (SEP-986):\n%s\nTool registration will proceed',
-            name,
-            reasons,
+            'Tool name validation warning for "%s" (SEP-986):\n%s\nTool registration will proceed', name, reasons
         )
 
 

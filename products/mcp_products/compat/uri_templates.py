@@ -93,11 +93,7 @@ class UriTemplate:
 
     @classmethod
     def parse(
-        cls,
-        template: str,
-        *,
-        max_length: int = DEFAULT_MAX_TEMPLATE_LENGTH,
-        max_variables: int = DEFAULT_MAX_VARIABLES,
+        cls, template: str, *, max_length: int = DEFAULT_MAX_TEMPLATE_LENGTH, max_variables: int = DEFAULT_MAX_VARIABLES
     ) -> UriTemplate:
         """Return a template. Raises InvalidUriTemplate for one that is too long, wrong, or cannot be matched."""
         if len(template) > max_length:

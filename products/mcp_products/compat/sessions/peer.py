@@ -109,11 +109,7 @@ class Peer:
     # ---- receiving --------------------------------------------------------------------------------------------------
 
     async def run(
-        self,
-        group: TaskGroup,
-        on_request: OnRequest,
-        on_notification: OnNotification,
-        on_exception: OnException,
+        self, group: TaskGroup, on_request: OnRequest, on_notification: OnNotification, on_exception: OnException
     ) -> None:
         """Receive until the stream ends; requests and notifications are handled in tasks of the group."""
         notifications, told = anyio.create_memory_object_stream[Any](math.inf)

@@ -165,17 +165,9 @@ class Client(SessionRequests, Generic[ServerT]):
         elif self.mode == "auto":
             await negotiate_auto(session)
         else:
-            capabilities = FORM.types.ServerCapabilities()
-            session.adopt(
-                self.prior_discover
-                or FORM.types.DiscoverResult(
-                    supportedVersions=[self.mode],
-                    capabilities=capabilities,
-                    resultType="complete",
-                    ttlMs=0,
-                    cacheScope="public",
-                )
-            )
+            assumed: dict[str, Any] = {"supportedVersions": [self.mode], "capabilities": {}, "resultType": "complete"}
+            uncached = {"ttlMs": 0, "cacheScope": "public"}
+            session.adopt(self.prior_discover or FORM.types.DiscoverResult.model_validate(assumed | uncached))
 
     async def __aexit__(self, *exception: Any) -> None:
         stack = self._stack

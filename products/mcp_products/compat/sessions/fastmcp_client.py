@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Awaitable, Callable, Mapping, Sequence
-from contextlib import AbstractAsyncContextManager, AsyncExitStack
+from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass, field
 from os import fspath
 from pathlib import Path
-from typing import Any, Final, Generic, Literal, Self, TypedDict, Unpack
+from typing import Any, ClassVar, Final, Generic, Literal, Self, TypedDict, Unpack
 from urllib.parse import urlsplit
 
 from pydantic_core import to_json
@@ -79,12 +79,14 @@ class RemoteTransport(ClientTransport):
     sse_read_timeout: Seconds = None
     httpx_client_factory: Any = None
     verify: Any = None
+    connect: ClassVar[Callable[..., Any]]
 
     def __post_init__(self) -> None:
         self.url = str(self.url)
         self.headers = self.headers or {}
 
-    def _keywords(self) -> dict[str, Any]:
+    def streams(self) -> AbstractAsyncContextManager[Any]:
+        """Return the context manager that yields the streams."""
         headers, auth = dict(self.headers or {}), self.auth
         if isinstance(auth, str):
             headers["Authorization"] = f"Bearer {auth}"
@@ -92,23 +94,20 @@ class RemoteTransport(ClientTransport):
         keywords = {"headers": headers, "auth": auth, "httpx_client_factory": self.httpx_client_factory}
         if (limit := seconds(self.sse_read_timeout)) is not None:
             keywords["sse_read_timeout"] = limit
-        return keywords
+        streams: AbstractAsyncContextManager[Any] = self.connect(self.url, **keywords)
+        return streams
 
 
 class StreamableHttpTransport(RemoteTransport):
     """A server with Streamable HTTP."""
 
-    def streams(self) -> AbstractAsyncContextManager[Any]:
-        """Return the context manager that yields the streams."""
-        return streamablehttp_client(self.url, **self._keywords())
+    connect = staticmethod(streamablehttp_client)
 
 
 class SSETransport(RemoteTransport):
     """A server with HTTP+SSE."""
 
-    def streams(self) -> AbstractAsyncContextManager[Any]:
-        """Return the context manager that yields the streams."""
-        return sse_client(self.url, **self._keywords())
+    connect = staticmethod(sse_client)
 
 
 @dataclass
@@ -279,14 +278,13 @@ class Client(Generic[TransportT]):
         self._settings: dict[str, Any] = {"read_timeout_seconds": limit, "client_info": client_info, **official}
         self._mode = mode
         self._client: Any = None
-        self._stack: AsyncExitStack | None = None
         self._entered = 0
 
     def new(self) -> Client[TransportT]:
         """Return a client like this one that is not connected."""
         copy = self.__class__.__new__(self.__class__)
         vars(copy).update(vars(self))
-        copy._client = copy._stack = None
+        copy._client = None
         copy._entered = 0
         return copy
 
@@ -307,11 +305,7 @@ class Client(Generic[TransportT]):
     async def __aenter__(self) -> Self:
         if self._client is None:
             keywords: dict[str, Any] = {**self._handlers.keywords(), **self._settings, "mode": self._mode}
-            client = OfficialClient[Any](self.transport.streams(), **keywords)
-            async with AsyncExitStack() as stack:
-                await stack.enter_async_context(client)
-                self._stack = stack.pop_all()
-            self._client = client
+            self._client = await OfficialClient[Any](self.transport.streams(), **keywords).__aenter__()
         self._entered += 1
         return self
 
@@ -322,12 +316,11 @@ class Client(Generic[TransportT]):
 
     async def close(self) -> None:
         """Disconnect."""
-        stack = self._stack
-        self._stack = None
+        client = self._client
         self._client = None
         self._entered = 0
-        if stack is not None:
-            await stack.aclose()
+        if client is not None:
+            await client.__aexit__(None, None, None)
 
     def is_connected(self) -> bool:
         """Return True inside of the context."""

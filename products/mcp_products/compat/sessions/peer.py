@@ -62,10 +62,9 @@ class Peer:
             raise _connection_closed()
         give, take = anyio.create_memory_object_stream[Any](1)
         self._pending[id] = give
-        raw = {"jsonrpc": "2.0", "id": id, "method": method, **({} if params is None else {"params": params})}
         try:
             with anyio.fail_after(timeout):
-                await self._write.send(SessionMessage(FORM.message(raw), metadata))
+                await self._send({"id": id, "method": method, "params": params}, metadata)
                 answer = await take.receive()
         except TimeoutError:
             await self._cancel(id, method)
@@ -97,12 +96,16 @@ class Peer:
 
     async def notify(self, method: str, params: dict[str, Any] | None) -> None:
         """Send a notification."""
-        raw = {"jsonrpc": "2.0", "method": method, **({} if params is None else {"params": params})}
-        await self._write.send(SessionMessage(FORM.message(raw)))
+        await self._send({"method": method, "params": params})
+
+    async def _send(self, fields: dict[str, Any], metadata: MessageMetadata = None) -> None:
+        """Send the message of these fields, but those that are None."""
+        given = {name: value for name, value in fields.items() if value is not None}
+        await self._write.send(SessionMessage(FORM.message({"jsonrpc": "2.0", **given}), metadata))
 
     async def _answer(self, id: str | int, outcome: dict[str, Any]) -> None:
         try:
-            await self._write.send(SessionMessage(FORM.message({"jsonrpc": "2.0", "id": id, **outcome})))
+            await self._send({"id": id, **outcome})
         except _CLOSED:
             _log.debug("not sent: the stream is closed")
 

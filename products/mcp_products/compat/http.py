@@ -126,15 +126,14 @@ def _optional() -> frozenset[str]:
 
 def plain(keywords: Mapping[str, Any]) -> dict[str, Any]:
     """Return keywords with the types of the official SDK, such as `ToolAnnotations` and lists of `Icon`, as dicts."""
-    base = FORM.types.MCPModel
     return {
-        name: (
-            written(value)
-            if isinstance(value, base)
-            else ([written(item) if isinstance(item, base) else item for item in value] if is_list(value) else value)
-        )
+        name: [_as_dict(item) for item in value] if is_list(value) else _as_dict(value)
         for name, value in keywords.items()
     }
+
+
+def _as_dict(value: Any) -> Any:
+    return written(value) if isinstance(value, FORM.types.MCPModel) else value
 
 
 def translated(keywords: Mapping[str, Any]) -> dict[str, Any]:

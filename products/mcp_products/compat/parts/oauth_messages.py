@@ -95,11 +95,8 @@ def build_protected_resource_metadata_discovery_urls(www_auth_url: str | None, s
 def build_oauth_authorization_server_metadata_discovery_urls(auth_server_url: str | None, server_url: str) -> list[str]:
     """Return the URLs at which to look for the metadata of an authorization server; of the MCP server itself for
     None."""
-    method = (
-        discovery.DiscoveryMethod.PROTECTED_RESOURCE_METADATA
-        if auth_server_url
-        else discovery.DiscoveryMethod.SERVER_ORIGIN
-    )
+    methods = discovery.DiscoveryMethod
+    method = methods.PROTECTED_RESOURCE_METADATA if auth_server_url else methods.SERVER_ORIGIN
     return discovery.authorization_server_metadata_urls(auth_server_url or server_url, method)
 
 
@@ -109,26 +106,24 @@ def create_oauth_metadata_request(url: str) -> Any:
     return http_library().Request("GET", url, headers={MCP_PROTOCOL_VERSION: version})
 
 
-async def handle_protected_resource_response(response: Any) -> auth.ProtectedResourceMetadata | None:
-    """Return the metadata of a response; None if it has none."""
+async def _document(model: Any, response: Any) -> Any:
+    """Return the document of a response; None for one that is not valid."""
     try:
-        return (
-            auth.ProtectedResourceMetadata.model_validate_json(await response.aread())
-            if response.status_code == 200
-            else None
-        )
+        return model.model_validate_json(await response.aread())
     except ValidationError:
         return None
+
+
+async def handle_protected_resource_response(response: Any) -> auth.ProtectedResourceMetadata | None:
+    """Return the metadata of a response; None if it has none."""
+    return await _document(auth.ProtectedResourceMetadata, response) if response.status_code == 200 else None
 
 
 async def handle_auth_metadata_response(response: Any) -> tuple[bool, auth.OAuthMetadata | None]:
     """Return whether the search goes on or has ended well, and the metadata of a response if it has some."""
     if response.status_code != 200:
         return 300 <= response.status_code < 500, None
-    try:
-        return True, auth.OAuthMetadata.model_validate_json(await response.aread())
-    except ValidationError:
-        return True, None
+    return True, await _document(auth.OAuthMetadata, response)
 
 
 issuers_match = discovery.is_same_issuer

@@ -19,25 +19,30 @@ from typing import Any
 
 from simulation import faults
 
-COLLECTED = 25  # Schedules of which what is left is collected together.
+WARM = 10  # Schedules that are played before: an interpreter makes code faster that it has run some times.
+BATCH = 250  # Schedules of one process. What they leave is never collected: it ends with its process.
 
 
-def search(seeds: range, jobs: int, until: float, job: int) -> tuple[int, Any]:
-    """Play every so manyth schedule; return how many, and the first that fails."""
+def prepare() -> None:
+    """Import and make what all schedules use, before processes are forked that have it."""
     logging.disable(logging.CRITICAL)
     schedules: Any = import_module("simulation.schedules")
-    schedules.played("first")  # What is there after it stays: the collector need not look at it each time.
-    schedules.servers.forget()  # But these: what is frozen keeps all that it refers to, and that the next schedules.
+    for seed in range(WARM):
+        schedules.played(f"warm {seed}")
+    schedules.servers.forget()  # What is frozen keeps all that it refers to, and that the next schedules.
     gc.collect()
     gc.freeze()
     gc.disable()
+
+
+def search(until: float, seeds: range) -> tuple[int, Any]:
+    """Play schedules; return how many, and the first that fails."""
+    schedules: Any = import_module("simulation.schedules")
     tried = 0
-    for seed in seeds[job::jobs]:
+    for seed in seeds:
         if time.monotonic() > until:
             break
         tried += 1
-        if tried % COLLECTED == 0:
-            gc.collect()
         if (outcome := schedules.played(seed)).violations:
             return tried, schedules.shrunk(outcome)
     return tried, None
@@ -55,8 +60,10 @@ def main() -> int:
     until, tried = time.monotonic() + options.seconds, 0
     if options.fault:
         faults.put_back(options.fault)
-    with multiprocessing.get_context("fork").Pool(options.jobs) as pool:
-        for count, failed in pool.imap_unordered(partial(search, seeds, options.jobs, until), range(options.jobs)):
+    prepare()
+    batches = [seeds[first : first + BATCH] for first in range(0, len(seeds), BATCH)]
+    with multiprocessing.get_context("fork").Pool(options.jobs, maxtasksperchild=1) as pool:
+        for count, failed in pool.imap(partial(search, until), batches):
             tried += count
             if failed is not None:
                 print(failed)

@@ -28,7 +28,7 @@ class StuckError(Exception):
 
 
 class _Handle(list[Any]):
-    """A context, a function with its arguments that is called in it, and when. A list is made in less time than other
+    """A context, a function with its arguments that is called in it, and perhaps when. A list is made in less time than other
     objects, and nothing is made as often."""
 
     __slots__ = ()
@@ -57,6 +57,7 @@ class SimulatedLoop(asyncio.BaseEventLoop):
         self._later: list[tuple[float, int, Callable[..., object] | None, Any]] = []
         self._added = 0
         self._is_stopped = False
+        self._tasks: list[asyncio.Task[Any]] = []
 
     def stop(self) -> None:
         """End what runs the loop."""
@@ -73,11 +74,20 @@ class SimulatedLoop(asyncio.BaseEventLoop):
 
     def create_task(self, coro: Any, *, name: str | None = None, context: Context | None = None) -> Any:
         """Run a coroutine."""
-        return asyncio.Task(coro, loop=self, name=name, context=context)
+        task: asyncio.Task[Any] = asyncio.Task(coro, loop=self, name=name or "simulated", context=context)
+        self._tasks.append(task)
+        return task
+
+    def cancel_all(self) -> None:
+        """Cancel what is left. `asyncio.all_tasks` looks at those of all loops that were not collected yet."""
+        for task in self._tasks:
+            if not task.done():
+                task.cancel()
+        self._tasks.clear()
 
     def call_soon(self, callback: Any, *args: Any, context: Context | None = None) -> Any:
         """Call a function when what is due before was called."""
-        handle = _Handle((copy_context() if context is None else context, (callback, *args), self.now))
+        handle = _Handle((copy_context() if context is None else context, (callback, *args)))
         self._due.append(handle)
         return handle
 
@@ -92,7 +102,7 @@ class SimulatedLoop(asyncio.BaseEventLoop):
         heappush(self._later, (when, self._added, None, handle))
         return handle
 
-    def happen(self, when: float, function: Callable[..., object], *arguments: Any) -> None:
+    def happen(self, when: float, function: Callable[..., object], arguments: tuple[Any, ...]) -> None:
         """Call a function of the simulation at a time. It has no context, and is not cancelled."""
         self._added += 1
         heappush(self._later, (when, self._added, function, arguments))
@@ -104,7 +114,7 @@ class SimulatedLoop(asyncio.BaseEventLoop):
         while not self._is_stopped:
             try:
                 if due:
-                    context, call, _ = due.popleft()
+                    context, call = due.popleft()
                 elif later:
                     when, _, function, what = heappop(later)
                     if function is not None:
@@ -152,7 +162,6 @@ def run(seed: object, main: Callable[[SimulatedLoop, random.Random], Awaitable[_
         try:
             return loop.run_until_complete(asyncio.ensure_future(main(loop, chance), loop=loop))  # type: ignore[arg-type]
         finally:
-            for task in asyncio.all_tasks(loop):
-                task.cancel()
+            loop.cancel_all()
             loop.run_until_complete(asyncio.sleep(0.001))
             loop.close()

@@ -13,7 +13,7 @@ from mcp_generated.http import HTTPLimits
 from mcp_products.workers.sessions.mail import EPOCH_SECONDS
 from mcp_runtime.stores import StoreUnavailableError
 from simulation import servers
-from simulation.clients import CHANGED, REVISION, Client
+from simulation.clients import CHANGED, Client
 from simulation.loop import SimulatedLoop, run
 from simulation.subjects import USES, Step, schedule
 from simulation.world import Process, World
@@ -149,7 +149,7 @@ class Simulation(World):
     async def _begin_process(self) -> None:
         process = Process(self, len(self.processes), servers.make)
         limits = HTTPLimits(session_idle_timeout=self.ttl, handshake_timeout=YEAR)
-        await process.open(revisions=[REVISION], limits=limits)
+        await process.open(limits=limits)
         self.processes.append(process)
 
     def _client(self, step: Step) -> Client:
@@ -364,7 +364,6 @@ class Simulation(World):
         try:
             async with asyncio.timeout(SETTLED):
                 await process.application.close()
-            servers.free(process.server)
         except TimeoutError:
             self.violated("processes end", f"worker {process.number}")
 
@@ -379,6 +378,8 @@ def played(seed: object, steps: Sequence[Step] | None = None) -> Outcome:
         return simulation
 
     simulation = run(seed, main)
+    for process in () if simulation.violations else simulation.processes:
+        servers.free(process.server)
     return Outcome(seed, steps, simulation.violations, simulation.trace)
 
 

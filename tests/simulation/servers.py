@@ -5,9 +5,11 @@ from __future__ import annotations
 import asyncio
 from typing import Any
 
-from mcp_generated import App, Context
+from mcp_generated import App, Context, asgi_app
+from mcp_products.versions.adapters import server_candidates
 from mcp_runtime.server.subscriptions import SubscriptionBus
 from mcp_runtime.stores import StoreUnavailableError
+from simulation.clients import REVISION
 from simulation.world import Process
 
 # A form whose schema is ready: of a type, it would be made anew with each call.
@@ -24,6 +26,19 @@ class SimulatedApp(App):
         super().__init__("simulated")
         for function in (self.count, self.order, self.later):
             self.add_tool(function)
+        self._candidates = server_candidates(self.server, [REVISION])
+
+    def begin(self, process: Process) -> None:
+        """Belong to a process that knows nothing of former ones."""
+        self.process = process
+        bus = self.server.parts.bus = SubscriptionBus()
+        for adapter in [candidate.get() for candidate in self._candidates]:
+            adapter.parts.bus = SubscriptionBus()
+            bus.subscribe(adapter)
+
+    def application(self, **settings: Any) -> Any:
+        """Return what `asgi` does, with the same adapter each time."""
+        return asgi_app(*self._candidates, **settings)
 
     async def count(self, ctx: Context, call: str, steps: int, pause: float) -> str:
         process = self.process
@@ -65,13 +80,12 @@ class SimulatedApp(App):
 def make(process: Process) -> SimulatedApp:
     """Return an app for a process."""
     app = _FREE.pop() if _FREE else SimulatedApp()
-    app.process = process
+    app.begin(process)
     return app
 
 
 def free(app: SimulatedApp) -> None:
-    """Let another process have an app: its process has ended in order."""
-    app.server.parts.bus = SubscriptionBus()  # The former one has what was served for that process.
+    """Let another process have an app."""
     _FREE.append(app)
 
 

@@ -80,7 +80,7 @@ class Line:
         return self._free_at
 
     def send(self, receive: Callable[..., object], *arguments: object) -> None:
-        self._loop.happen(self.arrival(), receive, *arguments)
+        self._loop.happen(self.arrival(), receive, arguments)
 
 
 class Disk:
@@ -164,22 +164,19 @@ class Connection:
 
     def _command(self, name: str, *arguments: Any) -> asyncio.Future[Any]:
         """Run a command of the data. A process that is killed gets no answer, though its command may have been run."""
-        answer: asyncio.Future[Any] = asyncio.Future(loop=self._loop)
-        self._loop.happen(self._arrival(self._way), self._run, answer, name, arguments)
+        loop = self._loop
+        answer: asyncio.Future[Any] = asyncio.Future(loop=loop)
+        later = self._world.seconds(0.01, 1.0) if loop.now < self._disk.slow_until else 0.0
+        loop.happen(self._way.arrival(later), self._run, (answer, name, arguments))
         return answer
-
-    def _arrival(self, line: Line) -> float:
-        if self._loop.now < self._disk.slow_until:
-            return line.arrival(self._world.seconds(0.01, 1.0))
-        return line.arrival()
 
     def _run(self, answer: asyncio.Future[Any], name: str, arguments: tuple[Any, ...]) -> None:
         if not self._process.is_alive and self._world.chance.random() < 0.5:
             return  # It was not sent any more.
-        disk, result = self._disk, None
+        disk, now, result = self._disk, self._loop.now, None
         if disk.breaks_at:
             disk.reach(f"before {name}")
-        if self._is_cut_off() or disk.refuses():
+        if now < self._cut_off_until or disk.refuses():
             return self._fail(answer)
         if name == "publish":
             for connection in disk.connections:
@@ -188,11 +185,12 @@ class Connection:
             result = done(getattr(disk.data, name)(*arguments))
             if disk.breaks_at:
                 disk.reach(f"after {name}")
-        shown_at = self._loop.now if name == "put" and ":alive:" in arguments[0] else 0.0
-        self._loop.happen(self._arrival(self._back), self._deliver, answer, result, shown_at)
+        shown_at = now if name == "put" and ":alive:" in arguments[0] else 0.0
+        later = self._world.seconds(0.01, 1.0) if now < disk.slow_until else 0.0
+        self._loop.happen(self._back.arrival(later), self._deliver, (answer, result, shown_at))
 
     def _deliver(self, answer: asyncio.Future[Any], result: Any, shown_at: float) -> None:
-        if self._is_cut_off() or self._disk.refuses():
+        if self._loop.now < self._cut_off_until or self._disk.refuses():
             self._fail(answer)
         elif self._process.is_alive and not answer.done():
             if shown_at > self._disk.shown_at:
@@ -205,22 +203,19 @@ class Connection:
 
     def hint(self, channel: str, message: bytes) -> None:
         """Receive a message of a channel; an empty one of all channels says that there may have been others."""
-        for name, receivers in list(self._receivers.items()):
-            for receive in receivers if channel in ("", name) else ():
+        for name in [channel] if channel else list(self._receivers):
+            for receive in self._receivers.get(name, ()):
                 self._hints.send(self._receive, receive, message)
 
     def _receive(self, receive: ReceiveHint, message: bytes) -> None:
-        is_lost = self._is_cut_off() or (message and self._loop.now < self._disk.deaf_until)
+        is_lost = self._loop.now < self._cut_off_until or (message and self._loop.now < self._disk.deaf_until)
         if self._process.is_alive and not is_lost:
             receive(message)
 
     def cut_off(self, seconds: float) -> None:
         """Let this process alone not reach the store for a while."""
         self._cut_off_until = max(self._cut_off_until, self._loop.now + seconds)
-        self._loop.happen(self._cut_off_until, self.hint, "", b"")
-
-    def _is_cut_off(self) -> bool:
-        return self._loop.now < self._cut_off_until
+        self._loop.happen(self._cut_off_until, self.hint, ("", b""))
 
     # Each of these returns a future and is no coroutine: it is called as often as everything else together.
 
@@ -282,7 +277,7 @@ class Process:
 
     async def open(self, **settings: Any) -> None:
         self.connection = Connection(self.world, self)
-        self.application = self.server.asgi(store=self.connection, **settings)
+        self.application = self.server.application(store=self.connection, **settings)
         await self.application.open()
 
     def start(self, work: Coroutine[Any, Any, None]) -> None:
@@ -389,7 +384,7 @@ class Exchange:
             self.is_over = self.was_cut = True
             self._ended = self._world.loop.now
             self._put(None)
-            self._world.loop.happen(self._ended + self._world.seconds(FIRST, 10.0), self._leave)
+            self._world.loop.happen(self._ended + self._world.seconds(FIRST, 10.0), self._leave, ())
 
     def _leave(self) -> None:
         self._has_left = True

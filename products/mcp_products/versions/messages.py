@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Awaitable, Callable, Mapping
+from functools import cache
 from typing import TYPE_CHECKING, Any, Final, cast
 
 from pydantic_core import ValidationError, from_json
@@ -196,16 +197,9 @@ class MessageConverter:
         converted: Capabilities = from_json(
             serialize(self.to_wire.convert_type(_capabilities_type(self.receives), local_capabilities))
         )
-        rows = [row for row in self.wire_revision.table(self.receives).values() if isinstance(row, Request)]
-        for capability in {row.capability for row in rows if row.capability}:
-            owner, path = parse_capability_path(capability)
-            if owner == self._side and all(self._is_removed(row) for row in rows if row.capability == capability):
-                _remove_capability(converted, path)
+        for path in _removed_capabilities(self.handler_revision, self.wire_revision, self.receives):
+            _remove_capability(converted, path)
         return converted
-
-    def _is_removed(self, row: Sent) -> bool:
-        removal = self.to_handler.removed_method(row.direction, row.method)
-        return removal is not None and removal.response != "runtime"
 
     def wire_result(self, row: Row, handler_row: Row, result: Any) -> Any:
         """Return the result of a handler for the connection.
@@ -258,6 +252,22 @@ class MessageConverter:
             _log.debug("%r is dropped: %s has no such notification", row.method, self.wire_revision.id)
             return None
         return wire_row, self.to_wire.params(row.direction, row.method, dict(params or {}))
+
+
+@cache
+def _removed_capabilities(
+    handler_revision: Revision, wire_revision: Revision, receives: Direction
+) -> tuple[tuple[str, ...], ...]:
+    """Return the paths of the capabilities all of whose requests the version of the handlers does not have."""
+    to_handler = chain_of(handler_revision.package, wire_revision.id, handler_revision.id)
+    is_removed: dict[str, bool] = {}
+    for row in wire_revision.table(receives).values():
+        if isinstance(row, Request) and row.capability:
+            removal = to_handler.removed_method(row.direction, row.method)
+            is_gone = removal is not None and removal.response != "runtime"
+            is_removed[row.capability] = is_gone and is_removed.get(row.capability, True)
+    paths = [parse_capability_path(capability) for capability, is_gone in is_removed.items() if is_gone]
+    return tuple(path for owner, path in paths if owner == receives.rpartition("_")[2])
 
 
 def _result_types(row: Row) -> tuple[type[BaseModel], ...]:

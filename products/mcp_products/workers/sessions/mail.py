@@ -244,12 +244,14 @@ class LifeSigns:
 
     async def _of_parts(self, work: Callable[[str], Awaitable[_ResultT]]) -> dict[str, _ResultT]:
         """Return what a function finds with the key of the sign in each part, without those that do not answer."""
+        keys = self._keys_of_parts()
+        if not keys:
+            return {}
         loop = asyncio.get_running_loop()
-        tasks = {key: loop.create_task(_result(work, key)) for key in self._keys_of_parts()}
-        if tasks:
-            _, late = await asyncio.wait(tasks.values(), timeout=_PART_SECONDS)
-            for task in late:
-                task.cancel()
+        tasks = {key: loop.create_task(_result(work, key)) for key in keys}
+        _, late = await asyncio.wait(tasks.values(), timeout=_PART_SECONDS)
+        for task in late:
+            task.cancel()
         answered = [(key, task) for key, task in tasks.items() if task.done()]
         return {key: task.result() for key, task in answered if task.exception() is None}
 

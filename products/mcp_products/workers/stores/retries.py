@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Coroutine, Sequence
 from functools import partial
-from typing import Final, Protocol, TypeVar, runtime_checkable
+from typing import Any, Final, Protocol, TypeGuard, TypeVar, runtime_checkable
 from weakref import WeakValueDictionary
 
 from mcp_runtime.aio import clock
@@ -43,7 +43,6 @@ class TrackingStore(Store, Protocol):
         """Wait until the changes of this process were reported to the others."""
 
 
-@runtime_checkable
 class PartedStore(Store, Protocol):
     """A store of several parts, each of which can lose its past alone, such as the primaries of a Redis Cluster."""
 
@@ -51,6 +50,14 @@ class PartedStore(Store, Protocol):
     def parts(self) -> Sequence[str]:
         """A name for each part; a record is in it whose key has the name in braces. None before the first command."""
         ...
+
+
+def _is_tracking(store: Store) -> TypeGuard[TrackingStore]:
+    return hasattr(store, "get_tracked")
+
+
+def _is_parted(store: Store) -> TypeGuard[PartedStore]:
+    return hasattr(store, "parts")
 
 
 async def retry(work: Callable[[], Awaitable[_ResultT]], seconds: float) -> _ResultT:
@@ -84,8 +91,8 @@ class RetryingStore:
         """Repeat the commands of a store for so many seconds."""
         self.store = store
         self._seconds = seconds
-        self._tracking = store if isinstance(store, TrackingStore) else None
-        self._parted = store if isinstance(store, PartedStore) else None
+        self._tracking = store if _is_tracking(store) else None
+        self._parted = store if _is_parted(store) else None
         # Each request calls this.
         self.tracked = _unknown if self._tracking is None else self._tracking.tracked
 
@@ -130,9 +137,9 @@ class RetryingStore:
 
         return await retry(work, self._seconds)
 
-    async def touch(self, key: str, ttl: float) -> bytes | None:
+    def touch(self, key: str, ttl: float) -> Coroutine[Any, Any, bytes | None]:
         """Let the time to live of a record begin anew; return its value."""
-        return await retry(lambda: self.store.touch(key, ttl), self._seconds)
+        return retry(partial(self.store.touch, key, ttl), self._seconds)
 
     async def delete(self, key: str) -> bool:
         """Delete a record; True also if a failed attempt may have done so."""
@@ -162,13 +169,13 @@ class RetryingStore:
                 raise
             return await retry(lambda: self.store.append(stream, entries, ttl, after, token), self._seconds)
 
-    async def read(self, stream: str, after: int, limit: int = STREAM_LIMIT) -> list[NumberedEntry]:
+    def read(self, stream: str, after: int, limit: int = STREAM_LIMIT) -> Coroutine[Any, Any, list[NumberedEntry]]:
         """Return the stored entries of a stream that follow a number."""
-        return await retry(lambda: self.store.read(stream, after, limit), self._seconds)
+        return retry(partial(self.store.read, stream, after, limit), self._seconds)
 
-    async def last(self, stream: str) -> int:
+    def last(self, stream: str) -> Coroutine[Any, Any, int]:
         """Return the number of the last entry of a stream."""
-        return await retry(lambda: self.store.last(stream), self._seconds)
+        return retry(partial(self.store.last, stream), self._seconds)
 
     async def drop(self, *streams: str) -> None:
         """Delete streams."""

@@ -87,7 +87,9 @@ class SimulatedLoop(asyncio.BaseEventLoop):
 
     def call_soon(self, callback: Any, *args: Any, context: Context | None = None) -> Any:
         """Call a function when what is due before was called."""
-        handle = _Handle((copy_context() if context is None else context, (callback, *args)))
+        # Tasks and futures, which make nearly all of these, have a context, and do not cancel them: a list will do.
+        handle: list[Any]
+        handle = [context, (callback, *args)] if context is not None else _Handle((copy_context(), (callback, *args)))
         self._due.append(handle)
         return handle
 

@@ -23,6 +23,7 @@ FOUND_LATER = {
     # An attempt has to be stored without an answer, and the loss has to come between two others.
     "clients are not told of a loss between two attempts to store a sign of life",
 }
+JUDGED_WRONGLY = (708_641,)  # A sign of life that was known late counted as one that was stored late.
 FURTHER = 3_000  # Schedules that may find a fault when the recorded one does not: a change of the code changes them.
 
 
@@ -35,7 +36,7 @@ def test_a_seed_gives_the_same_schedule_and_the_same_steps(seed: int) -> None:
 
 
 @pytest.mark.deadline(60)
-@pytest.mark.parametrize("seed", range(3, 6))
+@pytest.mark.parametrize("seed", [*range(3, 6), *JUDGED_WRONGLY])
 def test_every_promise_is_held(seed: int) -> None:
     outcome = played(seed)
     assert not outcome.violations, str(outcome)

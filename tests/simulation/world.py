@@ -95,7 +95,8 @@ class Disk:
         self.slow_until = 0.0
         self.deaf_until = 0.0
         self.flaky_until = 0.0
-        self.shown_at = 0.0  # When the last sign of life was stored that its worker knows of.
+        self._signs_at: dict[str, float] = {}  # When the last ones were stored or lost, by their keys.
+        self.shown_at = 0.0  # When the last sign of life was stored or lost of which its worker knows.
         self.breaks_at = ""  # The moment of a command at which it refuses everything.
         self._breaks_for = 0.0
 
@@ -103,6 +104,12 @@ class Disk:
         """Return True if a command, or its answer, is lost now."""
         now = self._world.loop.now
         return now < self.refuses_until or (now < self.flaky_until and self._world.chance.random() < FLAKY)
+
+    def shows(self, key: str, is_stored: bool) -> float:
+        """Return when a sign of life, of which a worker knows now, was stored or lost; 0.0 for another record."""
+        if is_stored and ":alive:" in key:
+            self._signs_at[key] = self._world.loop.now
+        return self._signs_at.get(key, 0.0)
 
     def be_flaky(self, seconds: float) -> None:
         """Lose some commands and some answers for a while."""
@@ -140,6 +147,7 @@ class Disk:
     def lose(self, kept: InMemoryStore | None) -> None:
         """Have what was kept, or nothing; all connections are lost."""
         self.data = InMemoryStore() if kept is None else kept
+        self._signs_at = dict.fromkeys(self._signs_at, self._world.loop.now)
         self.refuse(self._world.seconds(1e-4, 1.0))
 
     def _say_gap(self) -> None:
@@ -185,7 +193,7 @@ class Connection:
             result = done(getattr(disk.data, name)(*arguments))
             if disk.breaks_at:
                 disk.reach(f"after {name}")
-        shown_at = now if name == "put" and ":alive:" in arguments[0] else 0.0
+        shown_at = disk.shows(arguments[0], result) if name == "put" else 0.0
         later = self._world.seconds(0.01, 1.0) if now < disk.slow_until else 0.0
         self._loop.happen(self._back.arrival(later), self._deliver, (answer, result, shown_at))
 

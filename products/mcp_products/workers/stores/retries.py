@@ -112,9 +112,9 @@ class RetryingStore:
         if self._tracking is not None:
             await retry(self._tracking.report, self._seconds)
 
-    async def repeat(self, work: Callable[[], Awaitable[_ResultT]]) -> _ResultT:
+    def repeat(self, work: Callable[[], Awaitable[_ResultT]]) -> Coroutine[Any, Any, _ResultT]:
         """Return the result of work on `store`, which is repeated as commands are."""
-        return await retry(work, self._seconds)
+        return retry(work, self._seconds)
 
     async def get(self, key: str) -> bytes | None:
         """Return the value of a record."""

@@ -28,8 +28,8 @@ class StuckError(Exception):
 
 
 class _Handle(list[Any]):
-    """A context, a function with its arguments that is called in it, and perhaps when. A list is made in less time than other
-    objects, and nothing is made as often."""
+    """A context, a function with its arguments that is called in it, and perhaps when. A list is made in less time than
+    other objects, and nothing is made as often."""
 
     __slots__ = ()
 
@@ -52,7 +52,7 @@ class SimulatedLoop(asyncio.BaseEventLoop):
         super().__init__()
         self.now = 1000.0
         self.wall_ahead = 0.0  # By how much the wall clock was set forward, or back.
-        self._due: deque[_Handle] = deque()
+        self._due: deque[list[Any]] = deque()
         # A heap of what is called at a time; what was added first comes first. A handle has no function beside it.
         self._later: list[tuple[float, int, Callable[..., object] | None, Any]] = []
         self._added = 0

@@ -29,6 +29,7 @@ SETTLED = 200.0  # Seconds after the last step, and the end of its faults, in wh
 MOMENTS = [f"{order} {command}" for order in ("before", "after") for command in ("append", "put", "get", "read")]
 PROMPT = {*USES, "cut", "refuse", "break"}  # Other faults may delay what comes.
 LATE = 1.0  # Seconds after an outage within which a worker that was cut off is not late to store what a loss has taken.
+EPOCH = "simulated:epoch:"  # The record that says whether the store has lost its past.
 WITH_LOSS = 30.0  # Seconds around a loss in which a worker that is killed takes along what only it knows.
 
 
@@ -274,6 +275,7 @@ class Simulation(World):
 
     def _sleep(self, step: Step) -> None:
         self.disk.outages.append((self.loop.now, self.loop.now + step.seconds))
+        had_epoch = self.disk.has(EPOCH)
         self.loop.now += step.seconds
         self._slept_until = self.loop.now
         self.troubles += step.seconds
@@ -282,7 +284,7 @@ class Simulation(World):
         if step.seconds > FORGOTTEN:
             self._forgotten_before = self.loop.now
             self._fault()
-        if step.seconds > EPOCH_SECONDS:
+        if step.seconds > EPOCH_SECONDS or (had_epoch and not self.disk.has(EPOCH)):  # Two sleeps may take that long.
             self.losses.append(self.loop.now)
 
     def _clock(self, step: Step) -> None:

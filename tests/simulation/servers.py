@@ -32,7 +32,8 @@ class SimulatedApp(App):
         """Belong to a process that knows nothing of former ones."""
         self.process = process
         bus = self.server.parts.bus = SubscriptionBus()
-        for adapter in [candidate.get() for candidate in self._candidates]:
+        for candidate in self._candidates:
+            adapter: Any = candidate.get()
             adapter.parts.bus = SubscriptionBus()
             bus.subscribe(adapter)
 

@@ -140,6 +140,10 @@ class Disk:
         self.deaf_until = max(self.deaf_until, until)
         self._world.loop.call_at(until, self._say_gap)
 
+    def has(self, key: str) -> bool:
+        """Return True if a record is stored."""
+        return done(self.data.get(key)) is not None
+
     def copied(self) -> InMemoryStore:
         """What is on the disk, or at the replica."""
         return copy.deepcopy(self.data)
@@ -181,7 +185,8 @@ class Connection:
     def _run(self, answer: asyncio.Future[Any], name: str, arguments: tuple[Any, ...]) -> None:
         if not self._process.is_alive and self._world.chance.random() < 0.5:
             return  # It was not sent any more.
-        disk, now, result = self._disk, self._loop.now, None
+        disk, now = self._disk, self._loop.now
+        result: Any = None
         if disk.breaks_at:
             disk.reach(f"before {name}")
         if now < self._cut_off_until or disk.refuses():

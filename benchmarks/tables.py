@@ -225,9 +225,9 @@ def soak(what: str) -> str:
     return read("reliability.md", "Calls of the soak").row(what)["number"]
 
 
-def simulated() -> str:
-    """Return how many schedules were played with the code as it is now."""
-    return read("reliability.md", "Schedules that were played").row("the code as it is now")["schedules"]
+def simulated(what: str) -> str:
+    """Return a number of the schedules that were played."""
+    return read("reliability.md", "Schedules that were played").row(what)["number"]
 
 
 def soak_growth() -> str:
@@ -294,7 +294,8 @@ TEXTS: Final[Mapping[str, Callable[[], str]]] = {
     "session-objects": partial(copied, "reliability.md", "Objects of a session"),
     "soak": partial(copied, "reliability.md", "Soak"),
     "simulated-faults": partial(copied, "reliability.md", "Simulated schedules"),
-    "simulated": simulated,
+    "simulated": partial(simulated, "schedules of the code as it is now"),
+    "simulated-ms": partial(simulated, "ms of a core for each"),
     "fuzz": partial(copied, "reliability.md", "Bytes of others"),
     "kills-now": partial(kills, lambda store: store.endswith("as it is now")),
     "kills-all": partial(kills, lambda store: "losses" not in store and "same seeds" not in store),

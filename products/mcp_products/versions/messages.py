@@ -255,19 +255,14 @@ class MessageConverter:
 
 
 @cache
-def _removed_capabilities(
-    handler_revision: Revision, wire_revision: Revision, receives: Direction
-) -> tuple[tuple[str, ...], ...]:
+def _removed_capabilities(handlers: Revision, wire: Revision, receives: Direction) -> tuple[tuple[str, ...], ...]:
     """Return the paths of the capabilities all of whose requests the version of the handlers does not have."""
-    to_handler = chain_of(handler_revision.package, wire_revision.id, handler_revision.id)
-    is_removed: dict[str, bool] = {}
-    for row in wire_revision.table(receives).values():
-        if isinstance(row, Request) and row.capability:
-            removal = to_handler.removed_method(row.direction, row.method)
-            is_gone = removal is not None and removal.response != "runtime"
-            is_removed[row.capability] = is_gone and is_removed.get(row.capability, True)
-    paths = [parse_capability_path(capability) for capability, is_gone in is_removed.items() if is_gone]
-    return tuple(path for owner, path in paths if owner == receives.rpartition("_")[2])
+    chain, side = chain_of(handlers.package, wire.id, handlers.id), receives.rpartition("_")[2]
+    rows = [row for row in wire.table(receives).values() if isinstance(row, Request) and row.capability]
+    removals = [(row.capability, chain.removed_method(row.direction, row.method)) for row in rows]
+    kept = {capability for capability, removal in removals if removal is None or removal.response == "runtime"}
+    paths = [parse_capability_path(capability) for capability, _ in removals if capability not in kept]
+    return tuple(path for owner, path in paths if owner == side)
 
 
 def _result_types(row: Row) -> tuple[type[BaseModel], ...]:

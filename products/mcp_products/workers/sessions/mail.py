@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import secrets
-from collections.abc import Awaitable, Callable, Collection
+from collections.abc import Callable, Collection, Coroutine
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeVar
 
@@ -242,13 +242,11 @@ class LifeSigns:
     def _keys_of_parts(self) -> list[str]:
         return [f"{self._own}{{{part}}}" for part in self._store.parts]
 
-    async def _of_parts(self, work: Callable[[str], Awaitable[_ResultT]]) -> dict[str, _ResultT]:
+    async def _of_parts(self, work: Callable[[str], Coroutine[Any, Any, _ResultT]]) -> dict[str, _ResultT]:
         """Return what a function finds with the key of the sign in each part, without those that do not answer."""
-        keys = self._keys_of_parts()
-        if not keys:
+        if not (keys := self._keys_of_parts()):
             return {}
-        loop = asyncio.get_running_loop()
-        tasks = {key: loop.create_task(_result(work, key)) for key in keys}
+        tasks = {key: asyncio.create_task(work(key)) for key in keys}
         _, late = await asyncio.wait(tasks.values(), timeout=_PART_SECONDS)
         for task in late:
             task.cancel()
@@ -279,10 +277,6 @@ class LifeSigns:
 def _seconds_since(times: tuple[float, float]) -> float:
     at, wall = times
     return max(clock.monotonic() - at, clock.wall() - wall)
-
-
-async def _result(work: Callable[[str], Awaitable[_ResultT]], key: str) -> _ResultT:
-    return await work(key)
 
 
 class Mailbox:

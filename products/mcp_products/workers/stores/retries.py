@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Awaitable, Callable, Coroutine, Sequence
 from functools import partial
-from typing import Any, Final, Protocol, TypeGuard, TypeVar, runtime_checkable
+from typing import Any, Final, Protocol, TypeVar, cast, runtime_checkable
 from weakref import WeakValueDictionary
 
 from mcp_runtime.aio import clock
@@ -52,14 +52,6 @@ class PartedStore(Store, Protocol):
         ...
 
 
-def _is_tracking(store: Store) -> TypeGuard[TrackingStore]:
-    return hasattr(store, "get_tracked")
-
-
-def _is_parted(store: Store) -> TypeGuard[PartedStore]:
-    return hasattr(store, "parts")
-
-
 async def retry(work: Callable[[], Awaitable[_ResultT]], seconds: float) -> _ResultT:
     """Return the result of work on a store; repeat it for some seconds while the store cannot be reached.
 
@@ -91,8 +83,8 @@ class RetryingStore:
         """Repeat the commands of a store for so many seconds."""
         self.store = store
         self._seconds = seconds
-        self._tracking = store if _is_tracking(store) else None
-        self._parted = store if _is_parted(store) else None
+        self._tracking = cast(TrackingStore, store) if hasattr(store, "get_tracked") else None
+        self._parted = cast(PartedStore, store) if hasattr(store, "parts") else None
         # Each request calls this.
         self.tracked = _unknown if self._tracking is None else self._tracking.tracked
 

@@ -106,7 +106,8 @@ class HandlerDecorators:
     @cached_property
     def request_handlers(self) -> MutableMapping[type, Callable[[Any], Awaitable[Any]]]:
         """The handlers of requests by their types: functions of a request that return a `ServerResult`."""
-        return HandlersOfTypes(ChainMap(self._handlers, {"ping": _answer_ping}), "ClientRequest")
+        own: dict[str, Handler] = {FORM.handler_names[FORM.method("PingRequest")]: _answer_ping}
+        return HandlersOfTypes(ChainMap(self._handlers, own), "ClientRequest")
 
     @cached_property
     def notification_handlers(self) -> MutableMapping[type, Callable[[Any], Awaitable[Any]]]:

@@ -20,10 +20,7 @@ _PACKAGES: Final = frozenset(
     "auth client exceptions fastmcp lowlevel mcpserver server shared stdio streamable_http".split()
 )
 # The areas of the generated package, and the names of FastMCP that are in none of them.
-_AREAS: Final = (
-    *("middleware", "dependencies", "providers", "transforms", "auth", "http", "sampling", "tasks", "skills"),
-    "testing",
-)
+_AREAS: Final = "middleware dependencies providers transforms auth http sampling tasks skills testing".split()
 _RESULTS: Final = {
     "PromptResult": "GetPromptResult",
     "ResourceResult": "ReadResourceResult",

@@ -47,7 +47,7 @@ class LegacyClient(Protocol):
 class HTTPClientTransport:
     """A connection to one server; the first request decides between Streamable HTTP and HTTP+SSE.
 
-    The version does not: many servers of Streamable HTTP choose 2024-11-05, which is older than it.
+    The version does not: many servers of Streamable HTTP choose the one that is older than it.
     """
 
     connection_class = HTTPConnection

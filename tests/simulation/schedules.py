@@ -103,7 +103,12 @@ class Simulation(World):
     @property
     def told(self) -> list[float]:
         """The losses after which each client is told of all changes."""
-        return sorted([*self._told, *(back[1] for back in self._backs if self._is_noticed(back))])
+        backs = [back for back in self._backs if self._is_noticed(back)]
+        return sorted([*self._told, *(lost_at for _, lost_at, _ in backs if not self._is_undone(lost_at))])
+
+    def _is_undone(self, lost_at: float) -> bool:
+        """True if the store went back later to a time before a loss, so that all is there again."""
+        return any(copied_at < lost_at < again_at for copied_at, again_at, _ in self._backs)
 
     def _is_noticed(self, back: tuple[float, float, float]) -> bool:
         """True if a worker has shown a sign of life after the time to which the store went back, which it has not known

@@ -23,8 +23,9 @@ FOUND_LATER = {
     # An attempt has to be stored without an answer, and the loss has to come between two others.
     "clients are not told of a loss between two attempts to store a sign of life",
 }
-# A sign of life that was known late counted as one that was stored late; and two sleeps in a row did not count as one.
-JUDGED_WRONGLY = (708_641, 712_786)
+# Schedules that have failed lately: a sign of life that was known late counted as one that was stored late, two sleeps did
+# not count as one, a sign that was sent again after a sleep counted as one from before, a loss was undone by the next one.
+FAILED = (708_641, 712_786, 714_393, 724_863)
 FURTHER = 3_000  # Schedules that may find a fault when the recorded one does not: a change of the code changes them.
 
 
@@ -37,7 +38,7 @@ def test_a_seed_gives_the_same_schedule_and_the_same_steps(seed: int) -> None:
 
 
 @pytest.mark.deadline(60)
-@pytest.mark.parametrize("seed", [*range(3, 6), *JUDGED_WRONGLY])
+@pytest.mark.parametrize("seed", [*range(3, 6), *FAILED])
 def test_every_promise_is_held(seed: int) -> None:
     outcome = played(seed)
     assert not outcome.violations, str(outcome)

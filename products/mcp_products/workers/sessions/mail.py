@@ -136,7 +136,7 @@ class _Sign(NamedTuple):
     """A sign of life that is stored for certain."""
 
     number: int
-    shown_at: tuple[float, float]  # By both clocks.
+    shown_at: tuple[float, float]  # When it was sent, by both clocks.
     value: bytes
 
 
@@ -181,14 +181,14 @@ class LifeSigns:
             self._number += 1
             times = clock.monotonic(), clock.wall()
             sign = to_json([self._number, read])
-            await self._store.repeat(lambda: self._replace(self._own, sign))
-            shown = await self._of_parts(lambda key: self._replace(key, sign))
+            shown = {self._own: await self._store.repeat(lambda: self._replace(self._own, sign))}
+            shown |= await self._of_parts(lambda key: self._replace(key, sign))
             for key in self._signs.keys() - {self._own, *self._keys_of_parts()}:
                 del self._signs[key]  # That part is no more.
             await self._look_at_epoch(self._has_lost_sign)
             self.note_pause()  # It may have come meanwhile.
             self._has_lost_sign = False
-            self._signs |= dict.fromkeys((self._own, *shown), _Sign(self._number, times, sign))
+            self._signs |= {key: _Sign(self._number, sent_at, sign) for key, sent_at in shown.items()}
             self._shown_at = times
 
     async def look_quickly(self) -> None:
@@ -224,15 +224,19 @@ class LifeSigns:
         """Let each worker count as alive for a while."""
         self.unsure_until = clock.monotonic() + self._seconds
 
-    async def _replace(self, key: str, sign: bytes) -> None:
-        """Replace the last sign by the next one. One command compares and stores: no loss comes between the two."""
+    async def _replace(self, key: str, sign: bytes) -> tuple[float, float]:
+        """Replace the last sign by the next one; return when it was sent. One command compares and stores: no loss
+        comes between the two."""
         store, last = self._store.store, self._signs.get(key)
+        sent_at = clock.monotonic(), clock.wall()
         if last is not None:
             if await store.put(key, sign, self._seconds, last.value):
-                return
+                return sent_at
             self._signs[key] = last._replace(value=_GONE)  # Should it be there again, the store has gone back.
             self._has_lost_sign = self._is_lost(last, await store.get(key)) or self._has_lost_sign
+            sent_at = clock.monotonic(), clock.wall()  # The machine may have slept meanwhile.
         await store.put(key, sign, self._seconds)
+        return sent_at
 
     def _is_lost(self, last: _Sign, sign: bytes | None) -> bool:
         if sign is None:
@@ -247,11 +251,10 @@ class LifeSigns:
         if not (keys := self._keys_of_parts()):
             return {}
         tasks = {key: asyncio.create_task(work(key)) for key in keys}
-        _, late = await asyncio.wait(tasks.values(), timeout=_PART_SECONDS)
+        answered, late = await asyncio.wait(tasks.values(), timeout=_PART_SECONDS)
         for task in late:
             task.cancel()
-        answered = [(key, task) for key, task in tasks.items() if task.done()]
-        return {key: task.result() for key, task in answered if task.exception() is None}
+        return {key: task.result() for key, task in tasks.items() if task in answered and task.exception() is None}
 
     async def _look_at_epoch(self, is_lost: bool) -> None:
         key = self._key("epoch", "")
@@ -275,8 +278,7 @@ class LifeSigns:
 
 
 def _seconds_since(times: tuple[float, float]) -> float:
-    at, wall = times
-    return max(clock.monotonic() - at, clock.wall() - wall)
+    return max(clock.monotonic() - times[0], clock.wall() - times[1])
 
 
 class Mailbox:

@@ -23,8 +23,8 @@ FOUND_LATER = {
     # An attempt has to be stored without an answer, and the loss has to come between two others.
     "clients are not told of a loss between two attempts to store a sign of life",
 }
-# Schedules that have failed lately: a sign of life that was known late counted as one that was stored late, two sleeps did
-# not count as one, a sign that was sent again after a sleep counted as one from before, a loss was undone by the next one.
+# Schedules that have failed lately: a sign of life that was known late counted as one that was stored late, two sleeps
+# did not count as one, a sign that was sent again after a sleep counted as one from before, and one loss undid another.
 FAILED = (708_641, 712_786, 714_393, 724_863)
 FURTHER = 3_000  # Schedules that may find a fault when the recorded one does not: a change of the code changes them.
 

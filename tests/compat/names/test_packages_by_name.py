@@ -257,3 +257,57 @@ def test_what_wraps_the_handlers_of_an_app_gets_results_of_the_form(tmp_path: Pa
     assert done.returncode == 0, done.stderr
     listed = "tools/list ListToolsResult"
     assert done.stdout.splitlines() == [listed, "object", listed, "logging/setLevel EmptyResult", "EmptyResult"]
+
+
+IMPORTED = """
+from fastmcp import FastMCP
+from fastmcp.server.auth.providers.github import GitHubProvider
+from fastmcp.server.http import StarletteWithLifespan
+from fastmcp.tools import FunctionTool
+from fastmcp.utilities.auth import parse_scopes
+from mcp.client import CacheConfig
+
+print(isinstance(FastMCP("x").http_app(), StarletteWithLifespan), FunctionTool.__name__, CacheConfig().default_ttl_ms)
+print([parse_scopes(scopes) for scopes in (None, "", "a,b , c", '["a", "b"]', "[bad", ["a", "b "])])
+GitHubProvider()
+"""
+
+
+@pytest.mark.long
+def test_what_frameworks_import_of_fastmcp_is_there(tmp_path: Path) -> None:
+    (tmp_path / "program.py").write_text(IMPORTED)
+    done = run(tmp_path, written(tmp_path, "v2"), "program.py")
+    scopes = "[None, [], ['a', 'b', 'c'], ['a', 'b'], ['[bad'], ['a', 'b']]"
+    assert done.stdout.splitlines() == ["True FunctionTool 0", scopes], done.stderr
+    assert "NotImplementedError: fastmcp.server.auth.providers.github.GitHubProvider" in done.stderr
+
+
+BY_TYPE = """
+import asyncio
+from mcp import types
+from mcp.server.lowlevel import Server
+from mcp.server.lowlevel.server import request_ctx
+
+server = Server("low")
+
+@server.list_tools()
+async def tools():
+    return [types.Tool(name=request_ctx.get().name, inputSchema={})]
+
+class Request:
+    name = "mine"
+
+async def main():
+    request_ctx.set(Request)
+    result = await server.request_handlers[types.ListToolsRequest](types.ListToolsRequest(method="tools/list"))
+    print(type(result).__name__, result.root.tools[0].name)
+
+asyncio.run(main())
+"""
+
+
+@pytest.mark.long
+def test_a_program_of_1_30_calls_a_handler_of_a_request_that_it_sets(tmp_path: Path) -> None:
+    (tmp_path / "program.py").write_text(BY_TYPE)
+    done = run(tmp_path, written(tmp_path, "v1"), "program.py")
+    assert done.stdout.split() == ["ServerResult", "mine"], done.stderr

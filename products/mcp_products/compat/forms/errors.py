@@ -68,6 +68,10 @@ class McpError(JSONRPCError):
         """The fields of the error, as `ErrorData`."""
         return FORM.types.ErrorData(code=self.code, message=self.message, data=self.data)
 
+    @error.setter
+    def error(self, fields: Any) -> None:
+        vars(self).update(code=fields.code, message=fields.message, data=fields.data)
+
     @classmethod
     def from_error_data(cls, error: Any) -> McpError:
         """Return the error of an `ErrorData`."""

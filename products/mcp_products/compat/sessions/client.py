@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Awaitable, Callable, Sequence
 from contextlib import AbstractAsyncContextManager, AsyncExitStack
+from dataclasses import dataclass
 from functools import partial
 from typing import Any, Final, Generic, Protocol, Self, Unpack, cast
 
@@ -30,6 +32,7 @@ from .client_session import (
     negotiate_auto,
     refuse_others,
 )
+from .listening import listen
 from .peer import OnProgress
 
 ROUNDS: Final = 10
@@ -101,6 +104,18 @@ def page_of(method: str) -> Page:
     return cast(Page, page)
 
 
+@dataclass(frozen=True)
+class CacheConfig:
+    """How results are cached in the official SDK; a client here accepts it, and asks the server each time."""
+
+    store: Any = None
+    partition: str = ""
+    target_id: str | None = None
+    default_ttl_ms: int = 0
+    clock: Callable[[], float] = time.time
+    share_public: bool = False
+
+
 class Client(SessionRequests, Generic[ServerT]):
     """A client of a server: `async with` connects to it. Its methods are those of a session."""
 
@@ -168,6 +183,10 @@ class Client(SessionRequests, Generic[ServerT]):
             assumed: dict[str, Any] = {"supportedVersions": [self.mode], "capabilities": {}, "resultType": "complete"}
             uncached = {"ttlMs": 0, "cacheScope": "public"}
             session.adopt(self.prior_discover or FORM.types.DiscoverResult.model_validate(assumed | uncached))
+
+    def listen(self, **changes: Any) -> AbstractAsyncContextManager[Any]:
+        """Return a context that raises ListenNotSupportedError when it is entered."""
+        return listen(self.session, **changes)
 
     async def __aexit__(self, *exception: Any) -> None:
         stack = self._stack

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from contextlib import AbstractAsyncContextManager
+from collections.abc import AsyncGenerator, Sequence
+from contextlib import asynccontextmanager
 from typing import Any
 
 
@@ -23,7 +23,8 @@ class SubscriptionLost(RuntimeError):  # noqa: N818 - the name of the official S
     """A stream that ended before its server has closed it."""
 
 
-def listen(
+@asynccontextmanager
+async def listen(
     session: Any,
     *,
     tools_list_changed: bool = False,
@@ -31,6 +32,10 @@ def listen(
     resources_list_changed: bool = False,
     resource_subscriptions: Sequence[str] = (),
     on_event: Any = None,
-) -> AbstractAsyncContextManager[Any]:
-    """Raise ListenNotSupportedError."""
+) -> AsyncGenerator[Any]:
+    """Raise ListenNotSupportedError when the context is entered, as for a server of an older version."""
+    yield await _refuse(session)
+
+
+async def _refuse(session: Any) -> Any:
     raise ListenNotSupportedError(session.protocol_version)

@@ -174,7 +174,7 @@ class HTTPStreams:
             return
         if isinstance(error, RemoteJSONRPCError):
             raw = _error(id, error.code, error.message, error.data)
-        elif isinstance(error, HTTPStatusError) and error.status == 404:
+        elif 404 in (getattr(error, "status", 0), getattr(error.__cause__, "status", 0)):
             has_session = FORM.is_v1 or self._transport.session_id is not None
             raw = _error(
                 id, *((INVALID_REQUEST, "Session terminated") if has_session else (METHOD_NOT_FOUND, "Not Found"))

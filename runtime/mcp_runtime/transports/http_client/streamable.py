@@ -159,7 +159,8 @@ class StreamableHTTPClient:
             await response.aclose()
             if attempt == 1:
                 await self.reopen(session)
-        raise ConnectionClosedError(f"{self._http.describe(response)}: the server ended the new session at once")
+        lost = f"{self._http.describe(response)}: the server ended the new session at once"
+        raise ConnectionClosedError(lost) from self._http.status_error(response)
 
     async def _read_error(self, response: ClientResponse, request: Outgoing) -> MCPError:
         """Return the error of an error response: its JSON-RPC error, or an HTTPStatusError without one.

@@ -72,7 +72,7 @@ def test_a_low_level_server_runs_its_handlers_and_its_lifespan_in_the_loop_of_th
     assert seen == ["started", "waits", "ended"]
 
 
-def test_listen_of_a_session_raises_what_programs_fall_back_on() -> None:
+async def test_listen_of_a_session_raises_what_programs_fall_back_on() -> None:
     session: Any = SimpleNamespace(protocol_version="2025-06-18")
     with pytest.raises(ListenNotSupportedError, match="message_handler"):
-        listen(session, tools_list_changed=True)
+        await listen(session, tools_list_changed=True).__aenter__()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from typing import Any
 
 import httpx2
 import pytest
@@ -10,6 +11,7 @@ import pytest
 from mcp_generated.compat import Client, ClientSession, McpError, MCPServer, streamable_http_client, types
 from mcp_products.compat.sessions.client import CacheConfig
 from mcp_products.compat.sessions.listening import ListenNotSupportedError
+from mcp_products.compat.standalone.components import Tool
 
 
 async def test_a_client_takes_the_settings_of_a_cache_and_says_on_entering_that_it_does_not_listen() -> None:
@@ -47,3 +49,21 @@ async def test_sessions_that_a_server_loses_again_and_again_are_a_terminated_ses
                 with pytest.raises(McpError, match="Session terminated") as caught:
                     await session.list_tools()
     assert caught.value.code == -32600
+
+
+@pytest.mark.parametrize(
+    ("schema", "value", "text", "structured"),
+    [
+        (None, "hello", "hello", None),
+        (None, {"a": 1}, '{"a":1}', {"a": 1}),
+        (None, None, None, None),
+        ({"type": "object", "x-fastmcp-wrap-result": True}, 5, "5", {"result": 5}),
+    ],
+)
+def test_the_tool_of_a_framework_makes_a_result_of_a_value(schema: Any, value: Any, text: Any, structured: Any) -> None:
+    tool: Any = Tool(name="own", parameters={"type": "object"}, output_schema=schema)
+    result = tool.convert_result(value)
+    assert [block.text for block in result.content] == ([] if text is None else [text])
+    assert result.structured_content == structured
+    assert tool.convert_result(result) is result
+    assert tool.convert_result(types.CallToolResult(content=[])).content == []

@@ -184,9 +184,16 @@ class Client(SessionRequests, Generic[ServerT]):
             uncached = {"ttlMs": 0, "cacheScope": "public"}
             session.adopt(self.prior_discover or FORM.types.DiscoverResult.model_validate(assumed | uncached))
 
-    def listen(self, **changes: Any) -> AbstractAsyncContextManager[Any]:
+    def listen(
+        self,
+        *,
+        tools_list_changed: bool = False,
+        prompts_list_changed: bool = False,
+        resources_list_changed: bool = False,
+        resource_subscriptions: Sequence[str] = (),
+    ) -> AbstractAsyncContextManager[Any]:
         """Return a context that raises ListenNotSupportedError when it is entered."""
-        return listen(self.session, **changes)
+        return listen(self.session)
 
     async def __aexit__(self, *exception: Any) -> None:
         stack = self._stack

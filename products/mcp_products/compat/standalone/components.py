@@ -127,6 +127,14 @@ class Tool(Component):
         """Call the tool. Raises what its function raises, and ValidationError for arguments that do not fit."""
         raise NotImplementedError("Subclasses must implement run()")
 
+    def convert_result(self, raw_value: Any) -> ToolResult:
+        """Return the result of a value: a dict, and any value of a tool whose schema says so, is structured content."""
+        if isinstance(raw_value, _t.CallToolResult):
+            return raw_value if isinstance(raw_value, ToolResult) else ToolResult.from_mcp_result(raw_value)
+        is_wrapped = (self.output_schema or {}).get("x-fastmcp-wrap-result")
+        structured: Any = {"result": raw_value} if is_wrapped else raw_value
+        return ToolResult([] if raw_value is None else raw_value, structured if is_object(structured) else None)
+
     def registered(self) -> tuple[Callable[..., Any], dict[str, Any]]:
         """Return the function and the keywords of `FastMCP.add_tool`."""
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 from collections.abc import Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Final, TypeVar
@@ -19,6 +20,8 @@ if TYPE_CHECKING:
 
 EndpointT = TypeVar("EndpointT", bound="Endpoint")
 
+_log: Final = logging.getLogger(__name__)
+_UNAUTHORIZED: Final = (401, 403)
 _NO_RESPONSE_SECONDS: Final = 5.0  # Seconds without a response after which a server may have a handshake lifecycle.
 
 
@@ -53,9 +56,16 @@ def set_transport_revision(
 
 async def send_initialized(session: Session, row: Notification, began: float, seconds: float | None) -> None:
     """Send the notification that ends the handshake; raise RequestTimeoutError if the server has not accepted it
-    `seconds` after `began`, a time of the event loop."""
+    `seconds` after `began`, a time of the event loop.
+
+    A server that refuses it has answered before, and most go on to: those that know no notifications, for instance.
+    """
     try:
         async with asyncio.timeout_at(None if seconds is None else began + seconds):
             await session.send_notification(row, None)
     except TimeoutError:
         raise RequestTimeoutError(f"{row.method!r}: the server did not accept it within {seconds:g} s") from None
+    except HTTPStatusError as error:
+        if error.status in _UNAUTHORIZED:
+            raise
+        _log.warning("the server has refused %r: %s", row.method, error)

@@ -134,6 +134,8 @@ class Requester:
         while True:
             page: Any = await self._send_request(row, {**params, "cursor": cursor}, options)
             listed = getattr(page, items)
+            if followed.is_again(listed, page.next_cursor):
+                return
             for item in listed:
                 yield item
             if (cursor := followed.add(len(listed), page.next_cursor)) is None:

@@ -23,7 +23,7 @@ from ..errors import (
 from ..usage.texts import escaped, unwritable
 from . import jsonrpc
 from .framing import OversizedMessage
-from .jsonrpc import ErrorMessage, Id, MalformedMessage, NotificationMessage, RequestMessage, ResultMessage
+from .jsonrpc import ErrorMessage, Id, MalformedMessage, NotificationMessage, RequestMessage, ResultMessage, named_id
 from .lenient import LeftOut, Reading, lenient_reader
 from .lifecycle import (
     MISSING_CAPABILITY_ERROR,
@@ -385,7 +385,8 @@ class Connection:
             case NotificationMessage():
                 return self._received_notification(message)
             case MalformedMessage():
-                if message.is_response or (message.is_response is None and message.id in self.pending):
+                is_pending = named_id(message.id, self.pending) is not None
+                if message.is_response or (message.is_response is None and is_pending):
                     return self._received_response(message)
                 return self._reject_malformed(message.id, message.code, message.message, message.is_response is None)
             case _:
@@ -487,10 +488,9 @@ class Connection:
         return NotificationReceived(row, params)
 
     def _received_response(self, message: ResultMessage | ErrorMessage | MalformedMessage) -> Event:
-        id = message.id
-        if id is None or id not in self.pending:
-            reason = f"the response with id {id!r} does not match a pending request"
-            return MessageRejected(reason, is_late=id is not None)
+        if (id := named_id(message.id, self.pending)) is None:
+            reason = f"the response with id {message.id!r} does not match a pending request"
+            return MessageRejected(reason, is_late=message.id is not None)
         row, params = self.pending.pop(id)
         if isinstance(message, ErrorMessage):
             return ResponseReceived(id, RemoteJSONRPCError(message.code, message.message, message.data))

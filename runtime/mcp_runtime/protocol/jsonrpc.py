@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Container
 from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
@@ -38,6 +38,7 @@ INTERNAL_ERROR: Final = -32603
 
 MAX_BATCH: Final = 1000  # The default limit of the messages of a batch.
 
+_MAX_DIGITS: Final = 15  # Of a number that is written as a text.
 _MAX_ID_LENGTH: Final = 1024  # Characters. A response repeats the id, so the peer must not choose its size freely.
 
 _ID: Final = rb'"id"\s*:\s*(?P<id>0|[1-9]\d{0,14}|"[!#-\[\]-~]{0,%d}")\s*' % _MAX_ID_LENGTH
@@ -210,6 +211,18 @@ def read(value: dict[str, Any]) -> Message:
     return NotificationMessage(method, params)
 
 
+def named_id(id: Id | None, known: Container[Id]) -> Id | None:
+    """Return which of the known ids an id of a response names, None if it names none.
+
+    Some servers write the number of a request as a text. The official clients take it as well.
+    """
+    if id in known:
+        return id
+    if isinstance(id, str) and id.isdecimal() and len(id) <= _MAX_DIGITS and (number := int(id)) in known:
+        return number
+    return None
+
+
 def _read_response(value: dict[str, Any], id: Id | None) -> Message:
     if value.get("method") is not None or ("result" not in value and "error" not in value):
         is_response = False if "method" in value else None
@@ -217,13 +230,25 @@ def _read_response(value: dict[str, Any], id: Id | None) -> Message:
     error = value.get("error")  # Of the member that a response does not have, null says the same as its absence.
     if error is None and "result" in value and id is not None:
         return ResultMessage(id, value["result"])
-    if is_object(error) and value.get("result") is None:
-        code, text = error.get("code"), error.get("message")
-        if type(code) is int and isinstance(text, str):
-            return ErrorMessage(id, code, text, error.get("data"))
+    if value.get("result") is None and (message := _read_error(id, error)) is not None:
+        return message
     return MalformedMessage(
         INVALID_REQUEST, "a response must have an id, and either a result or an error with code and message", id, True
     )
+
+
+def _read_error(id: Id | None, error: object) -> ErrorMessage | None:
+    """Return the message of an error, None if it says nothing. Whoever waits for it reads what it says, although its
+    code is a text, or only one of code and text is there."""
+    if not is_object(error):
+        return ErrorMessage(id, INTERNAL_ERROR, error) if isinstance(error, str) else None
+    code, text = error.get("code"), error.get("message")
+    if isinstance(code, str) and code.removeprefix("-").isdecimal() and len(code) <= _MAX_DIGITS:
+        code = int(code)
+    has_code, has_text = type(code) is int, isinstance(text, str)
+    if not (has_code or has_text):
+        return None
+    return ErrorMessage(id, code if has_code else INTERNAL_ERROR, text if has_text else "", error.get("data"))
 
 
 # ---- writing --------------------------------------------------------------------------------------------------------

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from hashlib import sha256
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
@@ -118,6 +118,15 @@ class FollowedPages:
         self._seen: set[bytes] = set()  # Digests, as a server chooses the length of cursors.
         self._pages = 0
         self._items = 0
+        self._last: tuple[str, Sequence[Any]] | None = None  # The cursor and the items of a page that is not the last.
+
+    def is_again(self, items: Sequence[Any], next_cursor: str | None) -> bool:
+        """Return True if a page is the one before again, with its cursor: the list is complete.
+
+        Some servers ignore cursors, and write an empty one for none, as Go does.
+        """
+        last, self._last = self._last, None if next_cursor is None else (next_cursor, items)
+        return last is not None and last == self._last
 
     def add(self, items: int, next_cursor: str | None) -> str | None:
         """Count a page, and return the cursor of the next one; None after the last.

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from mcp_generated import RemoteError
+from mcp_generated import App, Client, RemoteError
 from mcp_generated.compat import FastMCPClient
 from mcp_generated.v2025_11_25 import Server
 from mcp_generated.v2025_11_25 import types as t
@@ -39,3 +39,17 @@ async def test_a_list_of_many_pages_is_read_to_its_end() -> None:
 async def test_pages_that_lead_round_in_a_circle_are_an_error() -> None:
     with pytest.raises(RemoteError, match="the server repeats the cursor 'A'"):
         await names({None: "A", "A": "B", "B": "A"})
+
+
+class SamePage(Server):
+    """A server that ignores cursors, and writes an empty one for none."""
+
+    async def list_tools(self, ctx: Any, params: Any) -> t.ListToolsResult:
+        return t.ListToolsResult(tools=[t.Tool(name="tool", input_schema=t.ToolInputSchema())], next_cursor="")
+
+
+async def test_a_list_whose_server_ignores_cursors_is_read_once() -> None:
+    async with FastMCPClient(SamePage(name="same", version="1")) as client:
+        assert [tool.name for tool in await client.list_tools()] == ["tool"]
+    async with Client(App.proxy(SamePage(name="same", version="1"))) as client:
+        assert [tool.name for tool in await client.list_tools()] == ["tool"]

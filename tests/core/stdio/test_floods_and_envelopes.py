@@ -132,7 +132,7 @@ def test_an_answer_counts_once_and_only_for_who_asked(rev: Rev) -> None:
         )
     peer.send_request(7, row, {"_meta": rev.meta()} if rev.stateless else {})
     more = {"resultType": "complete", "ttlMs": 0, "cacheScope": "private"} if rev.stateless else {}
-    for id in (8, "7", 7.5, None):
+    for id in (8, "8", "07.0", " 7x", 7.5, None):
         event = peer.receive(json.dumps({"jsonrpc": "2.0", "id": id, "result": {"tools": [], **more}}).encode())
         assert isinstance(event, MessageRejected) and event.reply is None
     line = json.dumps({"jsonrpc": "2.0", "id": 7, "result": {"tools": [], **more}}).encode()

@@ -361,6 +361,8 @@ class Client(Generic[TransportT]):
         followed, found, cursor = FollowedPages(method), list[Any](), None
         while True:
             page = await getattr(self.connected(), method)(cursor=cursor)
+            if followed.is_again(getattr(page, items), page.next_cursor):
+                return found
             found += getattr(page, items)
             if (cursor := followed.add(len(getattr(page, items)), page.next_cursor)) is None:
                 return found

@@ -185,6 +185,8 @@ class TargetProvider(Provider):
                     async with asyncio.timeout_at(ends):
                         page = await target.forward(row, params, ForwardedCall(ctx, row.method, holds))
                     page = without_wrong_parts(row.name, page, self._name)
+                    if listed.is_again(getattr(page, kind), page.next_cursor):
+                        return
                     cursor = listed.add_page(page, len(getattr(page, kind)))
                     yield page
                     if cursor is None:

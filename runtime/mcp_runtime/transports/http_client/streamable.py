@@ -37,7 +37,7 @@ from ...http.client_rules import (
 from ...http.headers import SESSION_ID, TOOLS, ArgumentPaths, read_tool_headers
 from ...protocol import jsonrpc
 from ...protocol.framing import LARGE
-from ...protocol.jsonrpc import ErrorMessage, Id, MalformedMessage, Message, RequestMessage, ResultMessage
+from ...protocol.jsonrpc import ErrorMessage, Id, MalformedMessage, Message, RequestMessage, ResultMessage, named_id
 from ...protocol.models import is_object
 from ...protocol.result_types import FollowedPages
 from ...protocol.revision import Handshake, Revision
@@ -243,7 +243,7 @@ class StreamableHTTPClient:
         accepted: list[Message] = []
         for message in received if isinstance(received, list) else [received]:
             if isinstance(message, MalformedMessage) and (
-                message.is_response is not False and message.id == request.id
+                message.is_response is not False and named_id(message.id, (request.id,)) is not None
             ):
                 answered = True
             elif isinstance(message, (ResultMessage, ErrorMessage, MalformedMessage)):

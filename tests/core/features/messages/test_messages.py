@@ -10,6 +10,7 @@ import pytest
 from support.endpoints import (
     ALL_REVISIONS,
     HANDSHAKE,
+    INTERNAL_ERROR,
     INVALID_PARAMS,
     INVALID_REQUEST,
     METHOD_NOT_FOUND,
@@ -141,11 +142,10 @@ async def test_an_answer_is_a_result_or_an_error_with_a_code_and_a_message(rev: 
     error = {"code": -1, "message": "no"}
     broken: list[dict[str, Any]] = [
         {"result": {"content": []}, "error": error},
-        {"error": {"message": "no"}},
-        {"error": {"code": -1}},
-        {"error": {"code": "-1", "message": "no"}},
-        {"error": {"code": 1.5, "message": "no"}},
-        {"error": "no"},
+        {"error": {}},
+        {"error": {"code": "none"}},
+        {"error": {"code": 1.5, "message": 2}},
+        {"error": ["no"]},
         {"result": None},
     ]
     for answer in broken:
@@ -158,6 +158,37 @@ async def test_an_answer_is_a_result_or_an_error_with_a_code_and_a_message(rev: 
     wire.send({"jsonrpc": "2.0", "id": (await wire.receive())["id"], "error": error})
     with pytest.raises(RemoteJSONRPCError, match="no"):
         await task
+    await client.close()
+
+
+SLOPPY_ERRORS: list[tuple[Any, int, str]] = [
+    ({"message": "no"}, INTERNAL_ERROR, "no"),
+    ({"code": "none", "message": "no"}, INTERNAL_ERROR, "no"),
+    ({"code": 1.5, "message": "no"}, INTERNAL_ERROR, "no"),
+    ({"code": True, "message": "no"}, INTERNAL_ERROR, "no"),
+    ({"code": "-32000", "message": "no"}, -32000, "no"),
+    ({"code": -1}, -1, ""),
+    ({"code": -1, "message": None}, -1, ""),
+    ("no", INTERNAL_ERROR, "no"),
+]
+
+
+@pytest.mark.parametrize("as_text", [False, True], ids=["number", "text"])
+@pytest.mark.parametrize(("error", "code", "text"), SLOPPY_ERRORS, ids=str)
+@among(HANDSHAKE)
+async def test_what_a_sloppy_server_says_about_an_error_is_read(
+    rev: Rev, error: Any, code: int, text: str, as_text: bool
+) -> None:
+    wire, connect = raw_server()
+    opening = asyncio.create_task(client_of(rev, connect).__aenter__())
+    await wire.welcome(rev, {"tools": {}})
+    client = await opening
+    task = asyncio.create_task(client.call_tool(name="x"))
+    id = (await wire.receive())["id"]
+    wire.send({"jsonrpc": "2.0", "id": str(id) if as_text else id, "error": error})
+    with pytest.raises(RemoteJSONRPCError) as raised:
+        await task
+    assert (raised.value.code, raised.value.message) == (code, text)
     await client.close()
 
 

@@ -603,17 +603,15 @@ class ClientCore(InputAnswers):
         others = versions.other_candidates(self.revision, error, candidates) if versions is not None else ()
         if not others:
             raise LocalError(f"the server does not support {self.revision.id}: {error}") from error
-        last_id = session.connection.last_id if isinstance(error, RequestTimeoutError) else 0
-        return await self._change_version(session, others, last_id)
+        return await self._change_version(session, others)
 
-    async def _change_version(
-        self, session: Session, candidates: Sequence[Candidate[ClientCore]], last_id: int = 0
-    ) -> ClientCore:
+    async def _change_version(self, session: Session, candidates: Sequence[Candidate[ClientCore]]) -> ClientCore:
         """Negotiate the version of the last of these candidates, and then those before it."""
         client = candidates[-1].get()
         self._request_meta = {}
+        last_id = session.connection.last_id
         session.connection = client._new_connection()
-        session.connection.last_id = last_id  # The response to the first request may still arrive.
+        session.connection.last_id = last_id  # The response to the first request may still arrive, or arrive twice.
         set_transport_revision(session, client.revision, candidates)
         self._transfer_session(client, None)
         return await client._negotiate(session, candidates)

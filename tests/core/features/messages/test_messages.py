@@ -26,6 +26,7 @@ from support.endpoints import (
     wire_to,
 )
 
+from mcp_generated import Client
 from mcp_runtime.errors import InvalidResponseError, RemoteJSONRPCError
 from mcp_runtime.protocol.jsonrpc import (
     ErrorMessage,
@@ -128,6 +129,25 @@ async def test_no_side_uses_an_id_twice_and_one_in_use_is_refused(rev: Rev) -> N
         assert (await wire.request(call(rev, 1, "second")))["error"]["code"] == INVALID_REQUEST
         release.set()
         assert (await wire.receive())["result"]["content"][0]["text"] == "first"
+
+
+@clause("2025-03-26/basic/05", "draft/basic/05")
+@among(HANDSHAKE)
+async def test_no_id_is_used_twice_while_a_version_is_negotiated_though_each_answer_comes_twice(rev: Rev) -> None:
+    wire, connect = raw_server()
+    opening = asyncio.create_task(Client(connect).__aenter__())
+    seen: list[Any] = []
+    welcome = {"protocolVersion": rev.id, "capabilities": {"tools": {}}, "serverInfo": {"name": "raw", "version": "1"}}
+    for answer in ({"error": {"code": METHOD_NOT_FOUND, "message": "no"}}, {"result": welcome}):
+        request = await wire.receive()
+        seen.append((request["method"], request["id"]))
+        for _ in range(2):
+            wire.send({"jsonrpc": "2.0", "id": request["id"], **answer})
+    client = await opening
+    assert [method for method, _ in seen] == ["server/discover", "initialize"]
+    assert len({id for _, id in seen}) == 2
+    assert client.protocol_version == rev.id
+    await client.__aexit__(None, None, None)
 
 
 @clause("2025-03-26/basic/07", "draft/basic/07", "2024-11-05/messages/06")

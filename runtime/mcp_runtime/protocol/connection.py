@@ -398,6 +398,8 @@ class Connection:
         row = self.receivable.get(message.method)
         if not isinstance(row, Request):
             row = self._own_row(message.method, _REQUEST)
+            if row is None and self._opens_early():
+                return self._received_request(message, in_batch)
             if row is None:
                 return self._reject_unservable(message)
         if (in_flight := self.in_flight) is not None and message.id in in_flight:
@@ -430,6 +432,17 @@ class Connection:
         elif in_flight is not None:
             self.in_flight = {message.id: None}
         return RequestReceived(message.id, row, params)
+
+    def _opens_early(self) -> bool:
+        """Enter the last phase, if `initialize` is answered and a request comes before `notifications/initialized`.
+
+        Some clients never send this one, and over HTTP it may come after the requests that follow it. The specification
+        has clients wait for the answer only.
+        """
+        if self.side == "client" or self.phase is not Phase.OPENING or self.in_flight:
+            return False
+        self.enter_phase(Phase.OPEN)
+        return True
 
     def _reject_unservable(self, message: RequestMessage) -> MessageRejected:
         """Reject a request that is not served now, with the reason."""

@@ -245,10 +245,11 @@ def _read_error(id: Id | None, error: object) -> ErrorMessage | None:
     code, text = error.get("code"), error.get("message")
     if isinstance(code, str) and code.removeprefix("-").isdecimal() and len(code) <= _MAX_DIGITS:
         code = int(code)
-    has_code, has_text = type(code) is int, isinstance(text, str)
-    if not (has_code or has_text):
+    number = code if type(code) is int else None
+    words = text if isinstance(text, str) else None
+    if number is None and words is None:
         return None
-    return ErrorMessage(id, code if has_code else INTERNAL_ERROR, text if has_text else "", error.get("data"))
+    return ErrorMessage(id, INTERNAL_ERROR if number is None else number, words or "", error.get("data"))
 
 
 # ---- writing --------------------------------------------------------------------------------------------------------

@@ -87,6 +87,19 @@ async def test_a_session_without_a_second_request_ends_soon(place: Any) -> None:
 
 
 @among([HANDSHAKE[-1], HANDSHAKE[1]])
+async def test_a_session_whose_client_never_says_that_it_is_initialized_lives_on(rev: Rev, place: Any) -> None:
+    async with workers(rev, make_app, place, limits=HTTPLimits(handshake_timeout=0.2)) as client:
+        hello = {"protocolVersion": rev.id, "capabilities": {}, "clientInfo": {"name": "raw", "version": "1"}}
+        client.session = None
+        opened = await client.answered(body=rev.request(0, "initialize", hello), at=0)
+        client.session = opened.headers["mcp-session-id"]
+        for number, at in enumerate((1, 2, 0, 1), start=1):
+            answer = await client.answered(body=call(rev, number), at=at)
+            assert answer.status == 200 and answer.json["result"]["content"][0]["text"] == "3"
+            await asyncio.sleep(0.3)
+
+
+@among([HANDSHAKE[-1], HANDSHAKE[1]])
 async def test_a_deleted_session_closes_its_streams_at_other_workers(rev: Rev, place: Any) -> None:
     async with workers(rev, make_app, place) as client:
         listening = client.request("GET", at=1)

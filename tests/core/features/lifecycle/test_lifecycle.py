@@ -12,6 +12,7 @@ from support.endpoints import (
     HANDSHAKE,
     INVALID_PARAMS,
     INVALID_REQUEST,
+    METHOD_NOT_FOUND,
     Rev,
     Tap,
     among,
@@ -24,7 +25,7 @@ from support.endpoints import (
 )
 
 from mcp_runtime.errors import InvalidResponseError, ProtocolViolationError, RemoteJSONRPCError
-from mcp_runtime.protocol.connection import Connection
+from mcp_runtime.protocol.connection import Connection, MessageRejected, RequestReceived
 
 INITIALIZED = {"jsonrpc": "2.0", "method": "notifications/initialized"}
 
@@ -88,13 +89,27 @@ async def test_each_side_knows_who_the_other_is(rev: Rev) -> None:
 
 @clause("2024-11-05/lifecycle/01", "2025-03-26/lifecycle/01", "draft/lifecycle/01")
 @among(HANDSHAKE)
-async def test_a_server_serves_nothing_before_the_handshake_is_done(rev: Rev) -> None:
+async def test_a_server_serves_nothing_before_it_has_answered_the_handshake(rev: Rev) -> None:
     async with wire_to(tooled(rev)) as wire:
         assert (await wire.request(rev.request(1, "tools/list")))["error"]["code"] == INVALID_REQUEST
         assert "result" in await wire.request(hello(rev.id))
-        assert (await wire.request(rev.request(2, "tools/list")))["error"]["code"] == INVALID_REQUEST
+        assert (await wire.request(rev.request(4, "unknown")))["error"]["code"] == METHOD_NOT_FOUND
+        assert (await wire.request(rev.request(5, "tools/list")))["result"] == {"tools": []}
         wire.send(INITIALIZED)
         assert (await wire.request(rev.request(3, "tools/list")))["result"] == {"tools": []}
+
+
+@among(HANDSHAKE)
+def test_a_request_before_the_answer_to_initialize_is_refused_and_one_after_it_is_not(rev: Rev) -> None:
+    peer = Connection(rev.revision, "server", local_capabilities={"tools": {}})
+    request: Any = peer.receive(json.dumps(hello(rev.id)).encode())
+    early = json.dumps(rev.request(1, "tools/list")).encode()
+    assert isinstance(peer.receive(early), MessageRejected)
+    peer.negotiated(rev.revision, {"roots": {}, "sampling": {}})
+    assert isinstance(peer.receive(early), MessageRejected)
+    peer.send_result(request, rev.t.InitializeResult.model_validate(_result(rev)))
+    assert isinstance(peer.receive(early), RequestReceived)
+    assert peer.send_request(2, rev.package.methods.FromServer.LIST_ROOTS, {})
 
 
 @among(HANDSHAKE)

@@ -21,7 +21,6 @@ if TYPE_CHECKING:
 EndpointT = TypeVar("EndpointT", bound="Endpoint")
 
 _log: Final = logging.getLogger(__name__)
-_UNAUTHORIZED: Final = (401, 403)
 _NO_RESPONSE_SECONDS: Final = 5.0  # Seconds without a response after which a server may have a handshake lifecycle.
 
 
@@ -65,7 +64,7 @@ async def send_initialized(session: Session, row: Notification, began: float, se
             await session.send_notification(row, None)
     except TimeoutError:
         raise RequestTimeoutError(f"{row.method!r}: the server did not accept it within {seconds:g} s") from None
-    except HTTPStatusError as error:
-        if error.status in _UNAUTHORIZED:
+    except (HTTPStatusError, RemoteJSONRPCError) as error:
+        if error.status in (401, 403):
             raise
         _log.warning("the server has refused %r: %s", row.method, error)

@@ -51,7 +51,6 @@ REVISION_EXTENSION: Final = "mcp.negotiated_revision"
 _MAX_SESSION_ID_LENGTH: Final = 4096  # Characters; tokens of several hundred are in use as ids.
 _JSONRPC_CODES: Final = (PARSE_ERROR, INVALID_REQUEST, METHOD_NOT_FOUND, INVALID_PARAMS, INTERNAL_ERROR)
 _LEGACY_STATUSES: Final = (400, 404, 405)  # The responses of HTTP+SSE servers to a POST at their SSE endpoint.
-_WITHOUT_RESPONSE: Final = (202, 204)  # Some servers create something for a call, and say 201.
 _UNRELATED_STATUSES: Final = (401, 403, 407, 408, 429)  # These do not depend on the server's protocol version.
 # What `_meta` has of a trace is repeated in headers: proxies know nothing of MCP. https://www.w3.org/TR/trace-context/
 _TRACE: Final = ("traceparent", "tracestate", "baggage")
@@ -148,8 +147,7 @@ def classify_response(status: int, content_type: str, has_request: bool, in_sess
         return ResponseKind.ERROR
     if not has_request:
         return ResponseKind.ACCEPTED
-    if status in _WITHOUT_RESPONSE:
-        return ResponseKind.UNEXPECTED  # A request needs a response; 202 is only valid for notifications.
+    # Any status of success may have a response, though the specification has 200 only: some servers say 201.
     match media_type(content_type):
         case "application/json":
             return ResponseKind.JSON

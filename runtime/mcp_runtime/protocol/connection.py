@@ -398,10 +398,9 @@ class Connection:
         row = self.receivable.get(message.method)
         if not isinstance(row, Request):
             row = self._own_row(message.method, _REQUEST)
-            if row is None and self._opens_early():
-                return self._received_request(message, in_batch)
             if row is None:
-                return self._reject_unservable(message)
+                opens = self._opens_early()
+                return self._received_request(message, in_batch) if opens else self._reject_unservable(message)
         if (in_flight := self.in_flight) is not None and message.id in in_flight:
             return self._reject(message, jsonrpc.INVALID_REQUEST, f"id {message.id!r} is in use by another request")
         if (is_initialize := row is self.initialize_row) and (refusal := initialize_refusal(message.params, in_batch)):

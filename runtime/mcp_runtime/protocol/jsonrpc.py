@@ -211,16 +211,20 @@ def read(value: dict[str, Any]) -> Message:
     return NotificationMessage(method, params)
 
 
-def named_id(id: Id | None, known: Container[Id]) -> Id | None:
+def named_id(id: Id | None, known: Container[Id | None]) -> Id | None:
     """Return which of the known ids an id of a response names, None if it names none.
 
     Some servers write the number of a request as a text. The official clients take it as well.
     """
-    if id in known:
-        return id
-    if isinstance(id, str) and id.isdecimal() and len(id) <= _MAX_DIGITS and (number := int(id)) in known:
-        return number
-    return None
+    named = id if id in known else _number(id)
+    return named if named in known else None
+
+
+def _number(value: object) -> int | None:
+    """Return a number that may be written as a text; None if it is none."""
+    if isinstance(value, str) and value.removeprefix("-").isdecimal() and len(value) <= _MAX_DIGITS:
+        return int(value)
+    return value if type(value) is int else None
 
 
 def _read_response(value: dict[str, Any], id: Id | None) -> Message:
@@ -242,14 +246,11 @@ def _read_error(id: Id | None, error: object) -> ErrorMessage | None:
     code is a text, or only one of code and text is there."""
     if not is_object(error):
         return ErrorMessage(id, INTERNAL_ERROR, error) if isinstance(error, str) else None
-    code, text = error.get("code"), error.get("message")
-    if isinstance(code, str) and code.removeprefix("-").isdecimal() and len(code) <= _MAX_DIGITS:
-        code = int(code)
-    number = code if type(code) is int else None
-    words = text if isinstance(text, str) else None
-    if number is None and words is None:
+    code, text = _number(error.get("code")), error.get("message")
+    if code is None and not isinstance(text, str):
         return None
-    return ErrorMessage(id, INTERNAL_ERROR if number is None else number, words or "", error.get("data"))
+    words = text if isinstance(text, str) else ""
+    return ErrorMessage(id, INTERNAL_ERROR if code is None else code, words, error.get("data"))
 
 
 # ---- writing --------------------------------------------------------------------------------------------------------

@@ -125,7 +125,8 @@ class FollowedPages:
 
         Some servers ignore cursors, and write an empty one for none, as Go does.
         """
-        last, self._last = self._last, None if next_cursor is None else (next_cursor, items)
+        last = self._last
+        self._last = None if next_cursor is None else (next_cursor, items)
         return last is not None and last == self._last
 
     def add(self, items: int, next_cursor: str | None) -> str | None:

@@ -90,7 +90,8 @@ def test_an_answer_is_found_in_a_stream(raw: Raw) -> None:
             InvalidResponseError,
             "neither JSON nor an SSE stream",
         ),
-        (Raw({"tools/call": always(reply(b"", 202))}), InvalidResponseError, "status 202"),
+        (Raw({"tools/call": always(reply(b"", 202))}), InvalidResponseError, "not JSON: EOF"),
+        (Raw({"tools/call": always(reply(b"", 202, kind=""))}), InvalidResponseError, "status 202"),
         (Raw({"tools/call": always(reply(b"[]"))}), InvalidResponseError, "a batch must not be empty"),
         (
             Raw({"tools/call": always(reply(b'{"jsonrpc":"2.0","id":99,"result":{}}'))}),

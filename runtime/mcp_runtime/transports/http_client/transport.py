@@ -10,7 +10,7 @@ from typing import Any, Final, Protocol
 
 from ... import products
 from ...aio.tasks import PauseGate
-from ...errors import ConnectionClosedError, HTTPStatusError, MCPError, RemoteJSONRPCError
+from ...errors import ConnectionClosedError, MCPError
 from ...http.client_rules import NegotiatedRevision, Outgoing, redact_url
 from ...protocol.jsonrpc import Id, Message, NotificationMessage, OutgoingMessage, RequestMessage, decode
 from ...protocol.models import is_object
@@ -255,8 +255,6 @@ class HTTPClientTransport:
             return None
         except MCPError as error:
             _log.debug("not accepted: %s", error)
-            if isinstance(error, RemoteJSONRPCError):
-                return HTTPStatusError(f"not accepted: {error}", error.status or 200)
             return error
         except (TimeoutError, LegacyServerError):
             return ConnectionClosedError("the server did not accept a message in time")

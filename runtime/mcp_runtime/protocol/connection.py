@@ -500,7 +500,7 @@ class Connection:
         return NotificationReceived(row, params)
 
     def _received_response(self, message: ResultMessage | ErrorMessage | MalformedMessage) -> Event:
-        if (id := named_id(message.id, self.pending)) is None:
+        if (id := message.id) not in self.pending and (id := named_id(id, self.pending)) is None:
             reason = f"the response with id {message.id!r} does not match a pending request"
             return MessageRejected(reason, is_late=message.id is not None)
         row, params = self.pending.pop(id)

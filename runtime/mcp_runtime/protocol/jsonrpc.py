@@ -216,8 +216,7 @@ def named_id(id: Id | None, known: Container[Id | None]) -> Id | None:
 
     Some servers write the number of a request as a text. The official clients take it as well.
     """
-    named = id if id in known else _number(id)
-    return named if named in known else None
+    return next((each for each in (id, _number(id)) if each in known), None)
 
 
 def _number(value: object) -> int | None:

@@ -295,7 +295,6 @@ TEXTS: Final[Mapping[str, Callable[[], str]]] = {
     "soak": partial(copied, "reliability.md", "Soak"),
     "simulated-faults": partial(copied, "reliability.md", "Simulated schedules"),
     "simulated": partial(simulated, "schedules of the code as it is now"),
-    "simulated-ms": partial(simulated, "ms of a core for each"),
     "fuzz": partial(copied, "reliability.md", "Bytes of others"),
     "kills-now": partial(kills, lambda store: store.endswith("as it is now")),
     "kills-all": partial(kills, lambda store: "losses" not in store and "same seeds" not in store),

@@ -69,7 +69,6 @@ class Simulation(World):
         self.kills: list[float] = []
         self.sleeps: list[float] = []  # When one was over that was longer than `UNUSED`.
         self._parted_until = 0.0  # Until when a worker was cut off from the store.
-        self._slept_until = 0.0
         self._last_fault = float("-inf")  # When one was over that may end calls.
         self._forgotten_before = 0.0  # Streams that had ended by then may be forgotten.
         self._tasks: list[asyncio.Task[None]] = []
@@ -94,7 +93,8 @@ class Simulation(World):
             return True
         if any(self.disk.slow_until > loss for loss in self.losses):
             return True
-        if self.losses and self._parted_until > max(self.disk.refuses_until, self._slept_until) + LATE:
+        while_parted = [over for begun, over in self.disk.outages if begun < self._parted_until]
+        if self.losses and self._parted_until > max(while_parted, default=0.0) + LATE:
             return True  # The worker that was cut off may have needed longer than three looks of the other.
         if any(0.0 <= loss - slept < AFTER_SLEEP for slept in self.sleeps for loss in self.losses):
             return True  # No worker has used the session in the last minute: only the store has it.
@@ -282,7 +282,6 @@ class Simulation(World):
         self.disk.outages.append((self.loop.now, self.loop.now + step.seconds))
         had_epoch = self.disk.has(EPOCH)
         self.loop.now += step.seconds
-        self._slept_until = self.loop.now
         self.troubles += step.seconds
         if step.seconds > UNUSED:
             self.sleeps.append(self.loop.now)

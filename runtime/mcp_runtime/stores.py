@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Coroutine, Sequence
 from enum import Enum
 from typing import Any, Final, Literal, Protocol, TypeAlias, cast
 
@@ -65,7 +65,7 @@ class Store(Protocol):
         """
         ...
 
-    async def touch(self, key: str, ttl: float) -> bytes | None:
+    def touch(self, key: str, ttl: float) -> Coroutine[Any, Any, bytes | None]:
         """Let the time to live of a record begin anew; return its value, or None if there is no such record."""
         ...
 
@@ -99,11 +99,11 @@ class Store(Protocol):
         """
         ...
 
-    async def read(self, stream: str, after: int, limit: int = STREAM_LIMIT) -> list[NumberedEntry]:
+    def read(self, stream: str, after: int, limit: int = STREAM_LIMIT) -> Coroutine[Any, Any, list[NumberedEntry]]:
         """Return the stored entries of a stream that follow a number, in order, at most `limit` of them."""
         ...
 
-    async def last(self, stream: str) -> int:
+    def last(self, stream: str) -> Coroutine[Any, Any, int]:
         """Return the number of the last entry of a stream; 0 if there is no such stream."""
         ...
 

@@ -39,6 +39,7 @@ class Client:
         self.asked: set[object] = set()  # The ids of requests of the server.
         self.seen: set[str] = set()  # The ids of events.
         self.may_have_missed = False
+        self.forgot_at: list[float] = []
         self.told_at: list[float] = []  # When the client was told of changes.
         self.away_until = 0.0
         self.last_event = ""  # The last one of the stream of the session.
@@ -248,4 +249,5 @@ class Client:
         """End the stream of the session, and do not know any more where to go on."""
         self.last_event = ""
         self.may_have_missed = True
+        self.forgot_at.append(self.world.loop.now)
         self.leave(0.0)

@@ -127,6 +127,32 @@ async def test_messages_that_nobody_had_read_are_named_in_the_warning(
         assert sorted(text.endswith("read them: none") for text in said) == [False, True], said
 
 
+async def test_a_message_comes_once_though_the_store_has_lost_that_it_was_sent(
+    place: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The store goes back to where it has the message, and not how far the stream was. The client has forgotten it."""
+    passing, servers = Passing(place, MovableClock(monkeypatch)), Later()
+    async with workers(NEWEST, servers.make, place, 2) as client:
+        await open_session(client)
+        talk = Talk(client, Servers())
+        await talk.ask("tools/call", at=0, name="keep", arguments={})
+        [ctx] = servers.contexts
+        await (await listening(talk)).leave()
+        await ctx.session.send_elicit_complete("one")
+        await passing.turns()
+        passing.keep()
+        stream = client.request("GET", at=0)
+        await within(stream.messages(1))
+        await stream.leave()
+        passing.go_back()
+        again = client.request("GET", at=0)
+        await again.until(lambda started: started.status == 200)
+        await ctx.session.send_elicit_complete("two")
+        [message] = await within(again.messages(1))
+        assert message["params"]["elicitationId"] == "two"
+        await again.leave()
+
+
 async def test_a_request_that_the_client_had_not_read_fails_with_the_reason(
     place: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:

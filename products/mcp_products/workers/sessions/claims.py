@@ -64,7 +64,7 @@ def position_in(record: bytes | None) -> Position:
     return Position() if record is None else Position(*from_json(record))
 
 
-KnownPosition = Callable[[], Awaitable[Position | None]]
+KnownPosition = Callable[[bytes | None], Awaitable[Position]]  # Of what is stored.
 
 
 class StreamClaim:
@@ -94,13 +94,12 @@ class StreamClaim:
     ) -> tuple[Position, Position]:
         """Take the stream over, at these numbers or else where it is; return the positions before and now.
 
-        `known` returns where it is if there is no record: the store may have lost it.
+        `known` returns where it is, whatever is stored: the store may have lost the record, or have an older one again.
         """
         key, store = self._worker.key("holder", self._id), self._worker.store
         while True:
             value = await store.get(key)
-            lost = await known() if value is None and known is not None else None
-            before = lost or position_in(value)
+            before = position_in(value) if known is None else await known(value)
             now = Position(self.token, before.number, before.change)
             if number is not None:
                 now = Position(self.token, number, change)

@@ -123,14 +123,17 @@ class StandaloneStream(StoredStream):
         self._token: tuple[list[bytes], str] | None = None  # The batch that is being stored, and its token.
         self._written: deque[WrittenMessage] | None = None  # Those of this worker that nobody may have read yet.
 
-    async def known_position(self) -> Position | None:
-        """Return the position that another worker stores again after a loss, or that of the last connection here; None
-        if there is none. Raises StoreUnavailableError."""
-        key, claim = self._worker.key("holder", self.id), self._listener or self._former
-        record = await self._worker.restored_quickly(lambda: self._worker.store.get(key))
+    async def known_position(self, record: bytes | None) -> Position:
+        """Return the position that is stored, or that another worker stores again after a loss. If the last connection
+        here was further, the store has lost that: it is where the stream is. Raises StoreUnavailableError."""
         if record is None:
-            return None if claim is None else claim.position
-        return position_in(record)
+            key = self._worker.key("holder", self.id)
+            record = await self._worker.restored_quickly(lambda: self._worker.store.get(key))
+        position, claim = position_in(record), self._listener or self._former
+        if claim is None or claim.position.number <= position.number:
+            return position
+        own = claim.position if record is None else position._replace(number=claim.position.number)
+        return own._replace(change=max(position.change, claim.position.change))
 
     def new_listener(self, log: ChangeLog, client: ChangeClient) -> StandaloneListener:
         """Return the listener of a GET, which has not taken the stream over yet."""

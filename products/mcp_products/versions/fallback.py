@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Final, TypeAlias, TypeVar
 
 from mcp_runtime.client.negotiation import supported_versions
-from mcp_runtime.errors import HTTPStatusError, RemoteJSONRPCError, RequestTimeoutError
+from mcp_runtime.errors import HTTPStatusError, RemoteError, RemoteJSONRPCError, RequestTimeoutError
 from mcp_runtime.http.client_rules import may_know_other_lifecycle
 from mcp_runtime.protocol.jsonrpc import INTERNAL_ERROR
 from mcp_runtime.protocol.revision import Revision
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from mcp_runtime.endpoint.base import Endpoint
 
 EndpointT = TypeVar("EndpointT", bound="Endpoint")
-OpeningError: TypeAlias = RemoteJSONRPCError | HTTPStatusError | RequestTimeoutError
+OpeningError: TypeAlias = RemoteError | RequestTimeoutError
 
 # The constant of the error for a version that the server does not support.
 UNSUPPORTED_VERSION: Final = "UNSUPPORTED_PROTOCOL_VERSION"
@@ -37,6 +37,10 @@ def other_candidates(
     """
     stateful = [candidate for candidate in candidates if candidate.stateful]
     if isinstance(error, RequestTimeoutError):
+        return stateful
+    if not isinstance(error, (RemoteJSONRPCError, HTTPStatusError)):  # An answer that nobody can read, such as a page.
+        if not stateful:
+            raise error
         return stateful
     if others := _other_stateless(revision, error, candidates):
         return [*stateful, *others]

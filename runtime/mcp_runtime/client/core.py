@@ -25,9 +25,9 @@ from ..endpoint.context import ClientContext as ClientContext
 from ..endpoint.requests import ResultT, send_notification, send_request
 from ..errors import (
     ConnectionClosedError,
-    HTTPStatusError,
     LocalError,
     MCPError,
+    RemoteError,
     RemoteJSONRPCError,
     RequestTimeoutError,
 )
@@ -575,7 +575,7 @@ class ClientCore(InputAnswers):
                 self._runner = runner
                 session.handle = self._message_handler()
             result = await super()._send_request(lifecycle.discover, {}, self._connect_options)
-        except (RemoteJSONRPCError, HTTPStatusError) as error:
+        except RemoteError as error:
             if self.revision.id not in supported_versions(error):
                 return await self._fall_back(session, error, candidates)
             # The error lists this version as supported: the second request may succeed.
@@ -594,7 +594,7 @@ class ClientCore(InputAnswers):
     async def _fall_back(
         self,
         session: Session,
-        error: RemoteJSONRPCError | HTTPStatusError | RequestTimeoutError,
+        error: RemoteError | RequestTimeoutError,
         candidates: Sequence[Candidate[ClientCore]],
     ) -> ClientCore:
         """Negotiate another version over the same transport: a stateless one that the error lists, or else the newest

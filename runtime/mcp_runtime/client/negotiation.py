@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 
-from ..errors import HTTPStatusError, RemoteJSONRPCError, RequestTimeoutError
+from ..errors import HTTPStatusError, MCPError, RemoteJSONRPCError, RequestTimeoutError
 from ..protocol.models import is_list, is_object
 from ..protocol.revision import Notification, Revision
 from ..session.interfaces import Candidate, RequestTransport
@@ -38,7 +38,7 @@ def discovery_options(
     return replace(options, timeout=timeout)
 
 
-def supported_versions(error: RemoteJSONRPCError | HTTPStatusError) -> list[Any]:
+def supported_versions(error: MCPError) -> list[Any]:
     """Return the protocol versions that an error lists as supported; an empty list if it lists none."""
     data = error.data if isinstance(error, RemoteJSONRPCError) else None
     versions = data.get("supported") if is_object(data) else None

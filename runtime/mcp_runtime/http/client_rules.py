@@ -171,17 +171,14 @@ def may_be_legacy_sse(status: int, revision: Revision) -> bool:
 def may_know_other_lifecycle(status: int | None, code: int, revision: Revision) -> bool:
     """Return True if an error response to the first request may come from a server with the other lifecycle.
 
-    This excludes error codes that only a server with this lifecycle sends, authorization errors and 5xx statuses.
-    `code` is the JSON-RPC error code, 0 if there is none; `status` is the HTTP status, None on other transports.
+    This excludes error codes that only a server with this lifecycle sends, redirects and authorization errors. Servers
+    that know no other method fail in all ways, with 404 and 500 too. `code` is the JSON-RPC error code, 0 if there is
+    none; `status` is the HTTP status, None on other transports.
     """
     statuses = revision.http.statuses
     if code in statuses and code not in _JSONRPC_CODES:
         return False
-    if status is None or status == 200:
-        return True
-    if code == METHOD_NOT_FOUND and status == 404:
-        return False
-    return 400 <= status < 500 and status not in _UNRELATED_STATUSES
+    return status is None or status == 200 or (status >= 400 and status not in _UNRELATED_STATUSES)
 
 
 def is_session_id(id: str) -> bool:

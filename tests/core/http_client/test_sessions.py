@@ -27,7 +27,7 @@ from support.http.raw_server import (
     text_result,
 )
 
-from mcp_generated import v2025_11_25, v2026_07_28
+from mcp_generated import App, Client, v2025_11_25, v2026_07_28
 from mcp_runtime.bindings.client import negotiate
 from mcp_runtime.errors import (
     ConnectionClosedError,
@@ -120,8 +120,8 @@ def test_what_the_server_says_by_itself_is_answered_and_its_stream_is_opened_aga
     run(test())
 
 
-@pytest.mark.parametrize("status", [401, 403, 500, 503, 429])
-def test_who_may_not_ask_or_meets_a_broken_server_does_not_fall_back(status: int) -> None:
+@pytest.mark.parametrize("status", [401, 403, 429])
+def test_who_may_not_ask_does_not_fall_back(status: int) -> None:
     async def test() -> None:
         raw = Raw({rpc: always(reply(b"", status)) for rpc in ("server/discover", "initialize", "GET")})
         async with serving(raw):
@@ -133,6 +133,61 @@ def test_who_may_not_ask_or_meets_a_broken_server_does_not_fall_back(status: int
                 async with v2025_11_25.Client.http(raw.url):
                     pass
         assert [got.rpc for got in raw.seen] == ["server/discover", "initialize"]
+
+    run(test())
+
+
+@pytest.mark.parametrize("status", [500, 502, 503])
+def test_a_broken_server_is_asked_to_initialize_and_says_what_is_wrong(status: int) -> None:
+    async def test() -> None:
+        raw = Raw({rpc: always(reply(b"", status)) for rpc in ("server/discover", "initialize", "GET")})
+        async with serving(raw):
+            with pytest.raises(HTTPStatusError) as caught:
+                await negotiate(v2025_11_25.Client.http(raw.url), v2026_07_28.Client.http(raw.url))
+            assert caught.value.status == status
+        assert [got.rpc for got in raw.seen] == ["server/discover", "initialize"]
+
+    run(test())
+
+
+NOTHING_TO_READ = {
+    "500, a page": reply(b"<html>", 500, "text/html"),
+    "500, JSON": reply(b'{"error": "internal"}', 500),
+    "500, an error": reply(b'{"jsonrpc": "2.0", "id": null, "error": {"code": -32603, "message": "KeyError"}}', 500),
+    "502": reply(b"", 502),
+    "404, an error": reply(b'{"jsonrpc": "2.0", "id": null, "error": {"code": -32601, "message": "no method"}}', 404),
+    "200, nothing": reply(b"", 200),
+    "200, a page": reply(b"<html>", 200, "text/html"),
+    "200, other JSON": reply(b'{"ok": true}', 200),
+    "202": reply(b"", 202, ""),
+    "204": reply(b"", 204, ""),
+}
+
+
+@pytest.mark.parametrize("answer", NOTHING_TO_READ)
+@pytest.mark.transport_rule("2026-07-28/33")
+def test_a_server_that_does_not_know_discovery_may_say_so_in_any_way(answer: str) -> None:
+    async def test() -> None:
+        raw = Raw({"server/discover": always(NOTHING_TO_READ[answer])})
+        async with serving(raw):
+            async with Client(raw.url) as client:
+                assert client.protocol_version == NEWEST_WITH_SESSIONS
+                assert (await client.call_tool("x")).text == "usual"
+            async with Client(App.proxy(raw.url)) as client:
+                assert (await client.call_tool("x")).text == "usual"
+
+    run(test())
+
+
+@pytest.mark.parametrize("result", ["{}", "null", "[]", '{"supportedVersions": "none"}'])
+def test_a_server_may_answer_discovery_with_a_result_that_says_nothing(result: str) -> None:
+    async def discovered(got: Got, write: Write) -> None:
+        await write(reply(b'{"jsonrpc": "2.0", "id": %d, "result": %s}' % (got.body["id"], result.encode())))
+
+    async def test() -> None:
+        raw = Raw({"server/discover": discovered})
+        async with serving(raw), Client(raw.url) as client:
+            assert client.protocol_version == NEWEST_WITH_SESSIONS
 
     run(test())
 

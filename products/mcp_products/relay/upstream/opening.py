@@ -15,6 +15,7 @@ from mcp_runtime.client.negotiation import supported_versions
 from mcp_runtime.errors import (
     ConnectionClosedError,
     HTTPStatusError,
+    InvalidResponseError,
     JSONRPCError,
     LocalError,
     RemoteJSONRPCError,
@@ -290,6 +291,8 @@ class Opener:
         if isinstance(error, (RequestTimeoutError, ConnectionClosedError)):
             # Some servers ignore a first message that they do not expect, or end at it.
             return isinstance(first.lifecycle, Stateless) and not is_over_http(upstream)
+        if isinstance(error, InvalidResponseError):  # A page, or nothing, as some answer what they do not expect.
+            return isinstance(first.lifecycle, Stateless)
         if not isinstance(error, (RemoteJSONRPCError, HTTPStatusError)):
             return False
         code = error.code if isinstance(error, RemoteJSONRPCError) else 0

@@ -130,10 +130,10 @@ class StandaloneStream(StoredStream):
             key = self._worker.key("holder", self.id)
             record = await self._worker.restored_quickly(lambda: self._worker.store.get(key))
         position, claim = position_in(record), self._listener or self._former
-        if claim is None or claim.position.number <= position.number:
+        if claim is None:
             return position
-        own = claim.position if record is None else position._replace(number=claim.position.number)
-        return own._replace(change=max(position.change, claim.position.change))
+        own = claim.position
+        return Position(position.token or own.token, max(position.number, own.number), max(position.change, own.change))
 
     def new_listener(self, log: ChangeLog, client: ChangeClient) -> StandaloneListener:
         """Return the listener of a GET, which has not taken the stream over yet."""

@@ -122,9 +122,9 @@ def fuzz(session: nox.Session) -> None:
 
 @nox.session
 def simulation(session: nox.Session) -> None:
-    """Play 30,000 schedules of a simulated world; `-- --schedules 300000` plays more."""
+    """Play 20,000 schedules of a simulated world; `-- --schedules 300000` plays more."""
     session.env["PYTHONPATH"] = "tests"
-    python(session, "-m", "simulation", "--schedules", "30000")
+    python(session, "-m", "simulation", "--schedules", "20000")
 
 
 @nox.session(venv_backend="uv|venv")

@@ -112,10 +112,16 @@ def files_of(path: str | Path) -> Files:
 def open_known(path: str | Path, timeout: float) -> tuple[sqlite3.Connection, Files]:
     """Return a connection as `open_database` does, and which files it has opened. Raises OSError if the file is
     replaced again and again."""
-    for _ in range(_OPENINGS):
+    for attempt in range(_OPENINGS):
         _create(path)
         before = identity_of(path)
-        connection = open_database(path, timeout)
+        try:
+            connection = open_database(path, timeout)
+        except sqlite3.OperationalError as error:
+            # Another process has just created the file, and has deleted what was beside it: the parts of this opening.
+            if error.sqlite_errorcode & 0xFF != sqlite3.SQLITE_IOERR or attempt == _OPENINGS - 1:
+                raise
+            continue
         files = files_of(path)
         if files[0] == before:  # Otherwise the file may have been replaced in between.
             return connection, files

@@ -433,10 +433,10 @@ class Connection:
         return RequestReceived(message.id, row, params)
 
     def _opens_early(self) -> bool:
-        """Enter the last phase, if `initialize` is answered and a request comes before `notifications/initialized`.
+        """Enter the last phase, if `initialize` is answered and a request comes before the end of the handshake.
 
-        Some clients never send this one, and over HTTP it may come after the requests that follow it. The specification
-        has clients wait for the answer only.
+        Some clients never send its last notification, and over HTTP it may come after the requests that follow it. The
+        specification has clients wait for the answer only.
         """
         if self.side == "client" or self.phase is not Phase.OPENING or self.in_flight:
             return False

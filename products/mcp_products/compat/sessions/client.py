@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Awaitable, Callable, Sequence
 from contextlib import AbstractAsyncContextManager, AsyncExitStack
 from dataclasses import dataclass
@@ -13,6 +12,7 @@ import anyio
 from typing_extensions import TypeVar
 
 from mcp_products.app.app import BaseApp
+from mcp_runtime.aio import clock as clocks
 from mcp_runtime.bindings.server import BaseServer
 
 from ..fastmcp import needs_proxy
@@ -112,7 +112,7 @@ class CacheConfig:
     partition: str = ""
     target_id: str | None = None
     default_ttl_ms: int = 0
-    clock: Callable[[], float] = time.time
+    clock: Callable[[], float] = clocks.wall
     share_public: bool = False
 
 

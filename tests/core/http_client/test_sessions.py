@@ -186,8 +186,9 @@ def test_a_server_may_answer_discovery_with_a_result_that_says_nothing(result: s
 
     async def test() -> None:
         raw = Raw({"server/discover": discovered})
-        async with serving(raw), Client(raw.url) as client:
+        async with serving(raw), Client(raw.url) as client, Client(App.proxy(raw.url)) as proxied:
             assert client.protocol_version == NEWEST_WITH_SESSIONS
+            assert (await proxied.call_tool("x")).text == "usual"
 
     run(test())
 

@@ -9,7 +9,7 @@ import pytest
 from support.endpoints import HANDSHAKE, Rev, among
 from support.http.raw_server import STREAM, Got, Raw, Write, always, reply, result, run, serving, text_result
 
-from mcp_generated import Client
+from mcp_generated import App, Client
 from mcp_runtime.errors import HTTPStatusError
 from mcp_runtime.http.sse import encode
 
@@ -31,7 +31,9 @@ def test_a_server_may_refuse_to_hear_that_the_client_is_initialized(rev: Rev, re
         raw = Raw({"notifications/initialized": always(REFUSALS[refusal])}, session=None)
         async with serving(raw), Client(raw.url, revisions=[rev.id]) as client:
             assert (await client.call_tool("x")).text == "usual"
-        assert raw.requests_of("notifications/initialized")
+            async with Client(App.proxy(raw.url)) as proxied:
+                assert (await proxied.call_tool("x")).text == "usual"
+        assert len(raw.requests_of("notifications/initialized")) == 2
 
     run(test())
 

@@ -11,7 +11,7 @@ from pkgutil import iter_modules
 from typing import Any, Final, NamedTuple, Protocol
 
 from mcp_runtime._lazy import load
-from mcp_runtime.client.negotiation import supported_versions
+from mcp_runtime.client.negotiation import send_initialized, supported_versions
 from mcp_runtime.errors import (
     ConnectionClosedError,
     HTTPStatusError,
@@ -312,7 +312,7 @@ class Opener:
     async def _initialize(
         self, upstream: OpenUpstream, lifecycle: Handshake, capabilities: Capabilities, client: ClientDetails
     ) -> None:
-        session, names = upstream.session, lifecycle.fields
+        session, names, began = upstream.session, lifecycle.fields, asyncio.get_running_loop().time()
         params = {
             names.version: upstream.revision.id,
             names.client_capabilities: capabilities,
@@ -327,7 +327,8 @@ class Opener:
         self._use(upstream, revision)
         upstream.capabilities = result.get(names.server_capabilities) or {}
         upstream.details = result
-        await session.send_notification(raw_notification(lifecycle.initialized.method, FROM_CLIENT), None)
+        initialized = raw_notification(lifecycle.initialized.method, FROM_CLIENT)
+        await send_initialized(session, initialized, began, self.connector.open_seconds)
 
     async def _discover(
         self,
@@ -359,7 +360,7 @@ class Opener:
         result = await session.send_request(raw_request(method, FROM_CLIENT), params, RequestOptions(timeout=seconds))
         value = result.value if isinstance(result, RawResult) else None
         if not is_object(value):
-            raise LocalError(f"the result of {method!r} is no object")
+            raise InvalidResponseError(f"the result of {method!r} is no object")
         return value
 
     @property

@@ -9,7 +9,8 @@ awaits:
 2. A message is in the store before its number is in the record, and its number is there before it is sent.
 3. A connection that has stored numbers sends these messages, also when another one has taken the stream over meanwhile.
    If it has lost its client before it could, it gives the numbers back, unless they are taken over already.
-4. A connection begins after the event that `Last-Event-ID` names, or else after the numbers of the record.
+4. A connection begins after the event that `Last-Event-ID` names, or else after the numbers of the record, or those of
+   the last connection at this worker: they are later only if the store has gone back.
 5. What a connection needs belongs to it alone, and it is attached without an await after it has read where it begins:
    the end of a former connection, or a late message about it, changes nothing.
 6. Messages between workers only say that there is more to read. A connection reads the store after it has taken the

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import gc
+import json
 import time
 
 import pytest
@@ -10,7 +12,11 @@ from support.http.raw_server import Got, Raw, Write, reply, result, serving, tex
 from mcp_generated import InvalidResponseError, v2025_11_25
 
 SIZE = 200_000
-ATTEMPTS = 3  # A machine that has other work to do is slower; no attempt is faster than the code.
+PARSINGS = (
+    150  # Times that `json.loads` takes for ordinary JSON of the same size, measured beside it. Answers take 4 to 25.
+)
+ORDINARY = json.dumps([{"name": "a", "value": 1}] * (SIZE // 28))
+ATTEMPTS = 3
 NAMED = '{"name":"x","inputSchema":{"type":"object","properties":{"a":1}}}'
 ITEMS = {
     "tools/list": ("tools", ["1", "{}", "[]", "null", '""', '{"name":1}', '{"name":"x","inputSchema":1}', NAMED]),
@@ -26,7 +32,9 @@ def many(got: Got, name: str, item: str) -> bytes:
 
 
 @pytest.mark.parametrize(("method", "name", "item"), CASES)
-async def test_a_large_wrong_answer_costs_no_more_than_a_microsecond_a_byte(method: str, name: str, item: str) -> None:
+async def test_a_large_wrong_answer_costs_little_more_than_ordinary_json_of_its_size(
+    method: str, name: str, item: str
+) -> None:
     async def hostile(got: Got, write: Write) -> None:
         await write(reply(many(got, name, item)))
 
@@ -34,17 +42,20 @@ async def test_a_large_wrong_answer_costs_no_more_than_a_microsecond_a_byte(meth
     async with serving(raw), v2025_11_25.Client.http(raw.url) as client:
         raw.answers.clear()
         assert text(await client.call_tool(name="x")) == "usual"  # What is loaded once is no part of the cost.
-        costs: list[float] = []
-        while len(costs) < ATTEMPTS and min(costs, default=1) >= 1:
+        ratios: list[float] = []
+        while len(ratios) < ATTEMPTS and min(ratios, default=PARSINGS) >= PARSINGS:
             raw.answers[method] = hostile
+            gc.collect()  # What other tests have left is no part of the cost.
             began = time.process_time()
             with pytest.raises(InvalidResponseError) as raised:
                 await (client.list_tools() if method == "tools/list" else client.call_tool(name="x"))
-            costs.append((time.process_time() - began) * 1e6 / SIZE)
+            ended = time.process_time()
+            json.loads(ORDINARY)
+            ratios.append((ended - began) / (time.process_time() - ended))
             assert f"{name}[500]" in str(raised.value) and len(str(raised.value)) < 500
             raw.answers.clear()
             assert text(await client.call_tool(name="x")) == "usual"
-    assert min(costs) < 1
+    assert min(ratios) < PARSINGS
 
 
 async def test_an_answer_of_too_many_values_fails_its_call() -> None:

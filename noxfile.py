@@ -117,14 +117,14 @@ def exhaustive(session: nox.Session) -> None:
 def fuzz(session: nox.Session) -> None:
     """Give 20,000 mutated inputs to each reader of the bytes of others; `-- --inputs 200000` gives more."""
     jobs = str(os.cpu_count() or 1)
-    python(session, "benchmarks/reliability/fuzz.py", "--inputs", "20000", "--jobs", jobs)
+    python(session, "benchmarks/reliability/fuzz.py", "--inputs", "7000", "--jobs", jobs)
 
 
 @nox.session
 def simulation(session: nox.Session) -> None:
-    """Play 20,000 schedules of a simulated world; `-- --schedules 300000` plays more."""
+    """Play 7,000 schedules of a simulated world; `-- --schedules 300000` plays more."""
     session.env["PYTHONPATH"] = "tests"
-    python(session, "-m", "simulation", "--schedules", "20000")
+    python(session, "-m", "simulation", "--schedules", "7000")
 
 
 @nox.session(venv_backend="uv|venv")

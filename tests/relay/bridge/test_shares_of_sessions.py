@@ -94,6 +94,15 @@ async def test_sessions_of_one_address_leave_processes_to_another(kind: str, fro
         assert again["result"]["content"] == answers[0]["result"]["content"], "the sessions that are open go on"
 
 
+async def called_once(url: str) -> dict[str, Any]:
+    """Return the answer to the only call of a session, which ends."""
+    session = Session(url, "2025-11-25")
+    async with session.web:
+        answer = await session.call(*PID)
+        await session.end()
+    return answer
+
+
 @pytest.mark.edges("bridge", "configuration")
 @pytest.mark.long
 @KINDS
@@ -101,12 +110,9 @@ async def test_sessions_of_one_address_leave_processes_to_another(kind: str, fro
 async def test_a_session_that_ends_gives_its_place_back(kind: str) -> None:
     async with endpoint(kind) as url, asyncio.timeout(100):
         for _ in range(LIMIT + 1):
-            session = Session(url, "2025-11-25")
-            async with session.web:
-                while is_refused(answer := await session.call(*PID), kind):  # The process before it has not ended yet.
-                    await asyncio.sleep(0.02)
-                assert "result" in answer
-                await session.end()
+            while is_refused(answer := await called_once(url), kind):  # The process before it has not ended yet.
+                await asyncio.sleep(0.02)
+            assert "result" in answer
 
 
 @pytest.mark.long

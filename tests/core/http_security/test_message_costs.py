@@ -16,6 +16,7 @@ from mcp_generated.http import HTTPLimits
 
 MICROSECONDS, MEMORY = 1.0, 60  # For each byte of a message; memory in bytes.
 PARSINGS = 150  # Times that `json.loads` takes for ordinary JSON of the same size.
+ATTEMPTS = 3
 KINDS = [*HOSTILE, *WELL_FORMED]
 
 
@@ -26,19 +27,19 @@ async def test_a_message_costs_little_more_than_ordinary_json_of_its_size(kind: 
     await answered(asgi, body_of(kind, 100))  # What is loaded and compiled once is no part of the cost.
     body = body_of(kind, 100_000)
     ordinary = json.dumps([{"name": "a", "value": 1}] * (len(body) // 28))
-    costs, yardsticks = list[float](), list[float]()
-    for _ in range(3):
-        gc.collect()  # What other tests have left is no part of the cost.
+    ratios: list[float] = []
+    while len(ratios) < ATTEMPTS and min(ratios, default=PARSINGS) >= PARSINGS:
+        if ratios:
+            gc.collect()  # What other tests have left is no part of the cost.
         began = time.process_time()
         answer = await answered(asgi, body)
         answered_at = time.process_time()
         json.loads(ordinary)
-        yardsticks.append(time.process_time() - answered_at)
-        costs.append(answered_at - began)
+        ratios.append((answered_at - began) / (time.process_time() - answered_at))
     await asgi.close()
     assert answer.status in (200, 400, 413) and len(answer.content) < 2_000
     assert (b'"error"' in answer.content or b'"isError":true' in answer.content) or kind in (*WELL_FORMED, *SERVED)
-    assert min(costs) < PARSINGS * min(yardsticks)
+    assert min(ratios) < PARSINGS
 
 
 SERVED = ("subscriptions", "metadata of a subscription", "nested arrays")  # Strange, but right.

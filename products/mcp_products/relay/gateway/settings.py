@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import os
 import tomllib
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from fnmatch import fnmatchcase
+from itertools import permutations
 from math import inf
 from pathlib import Path
 from typing import Any, Final
@@ -15,39 +16,58 @@ from mcp_products.host.lists import LIST_SECONDS, MAX_ITEMS, ListLimits
 from mcp_products.host.multi_client import entry_text
 from mcp_runtime.errors import LocalError
 from mcp_runtime.http.authentication import check_scopes
-from mcp_runtime.protocol.models import is_list, is_object
+from mcp_runtime.protocol.models import is_object
 from mcp_runtime.usage.keywords import nearest
-from mcp_runtime.usage.rules import are_texts
+from mcp_runtime.usage.rules import Rule, are_texts
 
 from ..proxy.own_methods import check_methods
 from ..upstream.places import HTTP_CONNECTIONS, PROCESSES
 from ..upstream.pool import MAX_CONNECTIONS
 from .breaker import BreakerSettings
 
-_TARGET: Final = ("command", "args", "env", "cwd", "url", "headers", "type", "max_bytes")
-_LISTS: Final = ("allow", "deny")
-_NUMBERS: Final = ("rate", "timeout", "list_timeout", "idle")
-_COUNTS: Final = ("connections", "session_connections", "list_items")
-_FLAGS: Final = ("cache", "resources", "prompts", "share")
-_KEYS: Final = ("prefix", "tools", "exchange", "scopes", "breaker", "methods")
-_AS_THEY_ARE: Final = (*_LISTS, "rate", "timeout", "idle", "connections", *_FLAGS, "scopes", "methods")
-_UPSTREAM: Final = (*_TARGET, *_LISTS, *_NUMBERS, *_COUNTS, *_FLAGS, *_KEYS)
-_BREAKER: Final = ("failures", "delay")
-_EXCHANGE: Final = ("token_endpoint", "client_id", "client_secret", "audience", "scope")
-_TOOL: Final = ("name", "description", "hidden", "arguments", "scopes")
-_GATEWAY: Final = ("name", "audit", "lock", "health", "live", "ready", "metrics", "page")
-_SWITCHES: Final = ("code_mode",)
 _MAX_PREFIX: Final = 64
 
-_Kind = tuple[Callable[[Any], bool], str]
 # What a value must be, and the rest of the sentence that refuses another.
-_NUMBER: Final[_Kind] = (
-    lambda value: type(value) in (int, float) and 0 < value < inf,
-    "a number above 0: write {} = 10",
-)
-_COUNT: Final[_Kind] = (lambda value: type(value) is int and value > 0, "a whole number above 0: write {} = 16")
-_FLAG: Final[_Kind] = (lambda value: type(value) is bool, "true or false: write {} = false")
-_TEXT: Final[_Kind] = (lambda value: isinstance(value, str), 'a text: write {} = "…"')
+_NUMBER: Final = Rule(lambda value: type(value) in (int, float) and 0 < value < inf, "a number above 0: write {} = 10")
+_COUNT: Final = Rule(lambda value: type(value) is int and value > 0, "a whole number above 0: write {} = 16")
+_FLAG: Final = Rule(lambda value: type(value) is bool, "true or false: write {} = false")
+_HIDDEN: Final = Rule(lambda value: type(value) is bool, "true or false: write {} = true")
+_TEXT: Final = Rule(lambda value: isinstance(value, str), 'a text: write {} = "…"')
+_PATTERNS: Final = Rule(are_texts, 'a list of patterns: write {} = ["read_*"]')
+_SCOPES: Final = Rule(are_texts, 'a list of scopes: write {} = ["notes:write", "role:admin"]')
+_METHODS: Final = Rule(are_texts, 'a list of methods of vendors: write {} = ["acme/search"]')
+_ARGUMENTS: Final = Rule(is_object, 'a table of fixed values: write {} = {{ path = "/srv" }}')
+_CHECKED_LATER: Final = Rule(lambda value: True, "")
+
+# The keys of each table.
+_Rules = Mapping[str, Rule]
+TARGET: Final = ("command", "args", "env", "cwd", "url", "headers", "type", "max_bytes")
+_ROUTES: Final = ("health", "live", "ready", "metrics", "page")
+_FILE: Final[_Rules] = dict.fromkeys(("auth", "gateway", "upstreams"), _CHECKED_LATER)
+_GATEWAY: Final[_Rules] = {**dict.fromkeys(("name", "audit", "lock", *_ROUTES), _TEXT), "code_mode": _FLAG}
+_AS_THEY_ARE: Final[_Rules] = {
+    **dict.fromkeys(("allow", "deny"), _PATTERNS),
+    "scopes": _SCOPES,
+    "methods": _METHODS,
+    **dict.fromkeys(("rate", "timeout", "idle"), _NUMBER),
+    "connections": _COUNT,
+    **dict.fromkeys(("cache", "resources", "prompts", "share"), _FLAG),
+}
+_UPSTREAM: Final[_Rules] = {
+    **dict.fromkeys((*TARGET, "tools", "exchange", "breaker"), _CHECKED_LATER),
+    "prefix": _TEXT,
+    **_AS_THEY_ARE,
+    "list_timeout": _NUMBER,
+    **dict.fromkeys(("session_connections", "list_items"), _COUNT),
+}
+_TOOL: Final[_Rules] = {
+    **dict.fromkeys(("name", "description"), _TEXT),
+    "scopes": _SCOPES,
+    "hidden": _HIDDEN,
+    "arguments": _ARGUMENTS,
+}
+_EXCHANGE: Final[_Rules] = dict.fromkeys(("token_endpoint", "client_id", "client_secret", "audience", "scope"), _TEXT)
+_BREAKER: Final[_Rules] = {"failures": _COUNT, "delay": _NUMBER}
 
 
 @dataclass(slots=True)
@@ -108,7 +128,7 @@ class UpstreamSettings:
         default = PROCESSES if "command" in table else HTTP_CONNECTIONS
         breaker = table.get("breaker", True)
         return cls(
-            {key: table[key] for key in _TARGET if key in table},
+            {key: table[key] for key in TARGET if key in table},
             table.get("prefix", name),
             table.get("session_connections", default),
             ListLimits(seconds=table.get("list_timeout", LIST_SECONDS), items=table.get("list_items", MAX_ITEMS)),
@@ -194,14 +214,11 @@ def read_settings(
             raise LocalError(f"{where} is not TOML: {error}") from None
     if not is_object(content):
         raise LocalError('Gateway() needs a file or a dict: write Gateway("gateway.toml")')
-    _check_keys(where, "the file", content, ("auth", "gateway", "upstreams"))
-    gateway = _table(where, "gateway", content.get("gateway", {}))
-    _check_keys(where, "[gateway]", gateway, (*_GATEWAY, *_SWITCHES))
-    _check_values(where, "[gateway]", gateway, _GATEWAY, _TEXT)
-    for key in ("health", "live", "ready", "metrics", "page"):
+    _check(where, "the file", content, _FILE)
+    gateway = _table(where, "gateway", content.get("gateway", {}), _GATEWAY)
+    for key in _ROUTES:
         if not gateway.get(key, "/").startswith("/"):
             raise LocalError(f'{where}: {key} is the path of a route: write {key} = "/{gateway[key]}"')
-    _check_values(where, "[gateway]", gateway, _SWITCHES, _FLAG)
     tables = _table(where, "upstreams", content.get("upstreams", {}))
     if not tables:
         raise LocalError(f'{where} has no upstreams: write [upstreams.NAME] with command = "…" or url = "…"')
@@ -216,24 +233,18 @@ def read_settings(
 
 def _upstream(where: str, name: str, table: Any) -> UpstreamSettings:
     place = f"[upstreams.{name}]"
-    table = _table(where, f"upstreams.{name}", table)
-    _check_keys(where, place, table, _UPSTREAM)
-    _check_values(where, place, table, ("prefix",), _TEXT)
-    for key in _LISTS:
-        value = table.get(key, [])
-        if not isinstance(value, list) or not all(isinstance(item, str) for item in value):  # pyright: ignore
-            raise LocalError(f'{where}: {place} {key} is a list of patterns: write {key} = ["read_*"]')
+    table = _table(where, f"upstreams.{name}", table, _UPSTREAM)
     _check_scopes(where, place, table)
-    _check_methods(where, place, table)
-    _check_values(where, place, table, _NUMBERS, _NUMBER)
-    _check_values(where, place, table, _COUNTS, _COUNT)
-    _check_values(where, place, table, _FLAGS, _FLAG)
     for tool, change in _table(where, f"upstreams.{name}.tools", table.get("tools", {})).items():
-        _check_tool(where, f"[upstreams.{name}.tools.{tool}]", _table(where, f"upstreams.{name}.tools.{tool}", change))
+        _table(where, f"upstreams.{name}.tools.{tool}", change, _TOOL)
+        _check_scopes(where, f"[upstreams.{name}.tools.{tool}]", change)
     if "exchange" in table:
         _check_exchange(where, place, table)
-    if type(table.get("breaker", True)) is not bool:
-        _check_breaker(where, f"upstreams.{name}.breaker", table["breaker"])
+    if type(breaker := table.get("breaker", True)) is not bool:
+        if not is_object(breaker):
+            line = "write breaker = { failures = 5, delay = 30 }"
+            raise LocalError(f"{where}: 'upstreams.{name}.breaker' is a table, or false: {line}")
+        _table(where, f"upstreams.{name}.breaker", breaker, _BREAKER)
     settings = UpstreamSettings.of_table(name, table)
     prefix = settings.prefix
     if prefix and not (prefix.replace("-", "_").isidentifier() and len(prefix) < _MAX_PREFIX):
@@ -241,61 +252,29 @@ def _upstream(where: str, name: str, table: Any) -> UpstreamSettings:
     return settings
 
 
-def _check_tool(where: str, place: str, change: Mapping[str, Any]) -> None:
-    _check_keys(where, place, change, _TOOL)
-    _check_values(where, place, change, ("name", "description"), _TEXT)
-    _check_scopes(where, place, change)
-    if type(change.get("hidden", False)) is not bool:
-        raise LocalError(f"{where}: {place} hidden is true or false: write hidden = true")
-    if not is_object(change.get("arguments", {})):
-        raise LocalError(
-            f'{where}: {place} arguments is a table of fixed values: write arguments = {{ path = "/srv" }}'
-        )
-
-
 def _check_scopes(where: str, place: str, table: Mapping[str, Any]) -> None:
-    scopes = table.get("scopes", [])
-    if not is_list(scopes) or not all(isinstance(scope, str) for scope in scopes):
-        raise LocalError(f'{where}: {place} scopes is a list of scopes: write scopes = ["notes:write", "role:admin"]')
     try:
-        check_scopes(scopes)
+        check_scopes(table.get("scopes", ()))
     except LocalError as error:
         raise LocalError(f"{where}: {place} {error}") from None
 
 
-def _check_methods(where: str, place: str, table: Mapping[str, Any]) -> None:
-    if not are_texts(table.get("methods", [])):
-        raise LocalError(f'{where}: {place} methods is a list of methods of vendors: write methods = ["acme/search"]')
-
-
 def _check_exchange(where: str, place: str, table: Mapping[str, Any]) -> None:
-    exchange = _table(where, f"{place[1:-1]}.exchange", table["exchange"])
-    _check_keys(where, f"{place[:-1]}.exchange]", exchange, _EXCHANGE)
-    _check_values(where, f"{place[:-1]}.exchange]", exchange, _EXCHANGE, _TEXT)
+    exchange = _table(where, f"{place[1:-1]}.exchange", table["exchange"], _EXCHANGE)
     if missing := next((key for key in ("token_endpoint", "client_id") if key not in exchange), None):
         raise LocalError(f'{where}: {place[:-1]}.exchange] has no {missing}: write {missing} = "…"')
     if "url" not in table or "authorization" in map(str.lower, table.get("headers", {})):
         raise LocalError(f"{where}: {place} exchange needs a url, and no Authorization in headers: remove one of them")
 
 
-def _check_breaker(where: str, name: str, value: Any) -> None:
-    if not is_object(value):
-        raise LocalError(f"{where}: {name!r} is a table, or false: write breaker = {{ failures = 5, delay = 30 }}")
-    _check_keys(where, f"[{name}]", value, _BREAKER)
-    _check_values(where, f"[{name}]", value, ("failures",), _COUNT)
-    _check_values(where, f"[{name}]", value, ("delay",), _NUMBER)
-
-
 def _check_prefixes(where: str, prefixes: Mapping[str, str]) -> None:
     """Refuse prefixes that let one server have the names of another."""
-    names = list(prefixes)
-    for name in names:
-        for other in names:
-            if name != other and _covers(prefixes[name], prefixes[other]):
-                raise LocalError(
-                    f"{where}: tools of {name!r} could have the names of those of {other!r}: write another prefix in "
-                    f"[upstreams.{name}]"
-                )
+    for name, other in permutations(prefixes, 2):
+        if _covers(prefixes[name], prefixes[other]):
+            raise LocalError(
+                f"{where}: tools of {name!r} could have the names of those of {other!r}: write another prefix in "
+                f"[upstreams.{name}]"
+            )
 
 
 def _check_names(where: str, methods: Mapping[str, Sequence[str]], package: str) -> None:
@@ -318,20 +297,20 @@ def _covers(prefix: str, other: str) -> bool:
     return prefix == other or bool(prefix and other.startswith(f"{prefix}_"))
 
 
-def _table(where: str, name: str, value: Any) -> dict[str, Any]:
+def _table(where: str, name: str, value: Any, rules: _Rules | None = None) -> dict[str, Any]:
+    """Return a table that has what it may have, if there are rules for its keys."""
     if not is_object(value):
         raise LocalError(f"{where}: {name!r} is a table: write [{name}]")
+    if rules is not None:
+        _check(where, f"[{name}]", value, rules)
     return value
 
 
-def _check_keys(where: str, place: str, table: Mapping[str, Any], allowed: Sequence[str]) -> None:
+def _check(where: str, place: str, table: Mapping[str, Any], rules: _Rules) -> None:
+    """Refuse a key that a table does not have, with the nearest one, and a value of another kind than its key has."""
     for key in table:
-        if key not in allowed:
-            raise LocalError(f"{where}: {place} has no key {key!r}; {nearest(key, sorted(allowed), 'keys')}")
-
-
-def _check_values(where: str, place: str, table: Mapping[str, Any], keys: Sequence[str], kind: _Kind) -> None:
-    accepts, example = kind
-    for key in keys:
-        if key in table and not accepts(table[key]):
-            raise LocalError(f"{where}: {place} {key} is {example.format(key)}")
+        if key not in rules:
+            raise LocalError(f"{where}: {place} has no key {key!r}; {nearest(key, sorted(rules), 'keys')}")
+    for key, rule in rules.items():
+        if key in table and not rule.accepts(table[key]):
+            raise LocalError(f"{where}: {place} {key} is {rule.expected.format(key)}")

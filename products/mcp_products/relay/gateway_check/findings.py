@@ -18,13 +18,12 @@ from mcp_products.host.multi_client import entry_text
 from mcp_runtime.errors import LocalError
 from mcp_runtime.protocol.models import is_list, is_object
 
-from ..gateway.settings import read_settings
+from ..gateway.settings import TARGET, read_settings
 from ..upstream.target import target_of_entry
 
 _PLACE: Final = "Gateway(): "  # How errors name settings that are no file.
 _QUOTES: Final = ('"""', "'''")
 _KEY: Final = re.compile(r"""\s*((?:[\w-]+|"[^"]*"|'[^']*')(?:\s*\.\s*(?:[\w-]+|"[^"]*"|'[^']*'))*)\s*=""")
-_TARGET: Final = ("command", "args", "env", "cwd", "url", "headers", "type", "max_bytes")
 _TABLES: Final = ("tools", "exchange", "breaker")
 
 KeyPath = tuple[str, ...]
@@ -118,7 +117,7 @@ def _of_target(name: str, table: Mapping[str, Any]) -> list[Finding]:
                 found.append(Finding(("upstreams", name, *path), place + wrong))
 
     rules = {"command": _wrong_command, "url": _wrong_url, "cwd": _wrong_folder}
-    for key in _TARGET:
+    for key in TARGET:
         value = table.get(key)
         if is_object(value):
             for part, item in value.items():
@@ -129,7 +128,7 @@ def _of_target(name: str, table: Mapping[str, Any]) -> list[Finding]:
         check(("exchange", key), value, _wrong_url if key == "token_endpoint" else lambda text: None)
     if not found:
         try:
-            target_of_entry({key: table[key] for key in _TARGET if key in table})
+            target_of_entry({key: table[key] for key in TARGET if key in table})
         except LocalError as error:
             found.append(Finding(("upstreams", name), place + str(error)))
     return found

@@ -11,8 +11,8 @@ from typing import Any
 import pytest
 from support.cancelled_steps import each_wait, steps
 
-from mcp_products.relay.upstream import fair_pool as connection_pool
-from mcp_products.relay.upstream.fair_pool import ClientConnections, NoConnectionError
+from mcp_products.relay.upstream import pool as connection_pool
+from mcp_products.relay.upstream.pool import ClientConnections, NoConnectionError
 
 
 class Connection:

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from support.cancelled_steps import each_wait, steps
 
-from mcp_products.relay.upstream.fair_pool import FairPlaces
+from mcp_products.relay.upstream.places import FairPlaces
 
 
 def full(places: FairPlaces, client: str) -> int:

@@ -21,7 +21,7 @@ from mcp_generated import Gateway, LocalError, RemoteJSONRPCError, RequestOption
 from mcp_generated.auth import AuthenticatedUser, ResourceServer
 from mcp_generated.v2026_07_28 import Client
 from mcp_generated.v2026_07_28 import types as t
-from mcp_products.relay.upstream import fair_pool as connection_pool
+from mcp_products.relay.upstream import pool as connection_pool
 from mcp_products.relay.upstream import suspended
 
 SERVER = """

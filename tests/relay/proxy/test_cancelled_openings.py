@@ -11,7 +11,7 @@ from support.clock import settle
 
 from mcp_generated.v2026_07_28.methods import REVISION
 from mcp_products.relay.proxy import connections
-from mcp_products.relay.proxy.changes import ChangeTeller
+from mcp_products.relay.proxy.client_side import ChangeTeller
 from mcp_products.relay.proxy.connections import TargetConnections
 from mcp_products.relay.proxy.sharing import ConnectionRules
 from mcp_products.relay.upstream.opening import ClientDetails

@@ -5,8 +5,8 @@ from __future__ import annotations
 import asyncio
 from typing import Any
 
-from mcp_products.relay.proxy import changes
-from mcp_products.relay.proxy.changes import ChangeTeller
+from mcp_products.relay.proxy import client_side
+from mcp_products.relay.proxy.client_side import ChangeTeller
 
 
 class SlowClient:
@@ -24,7 +24,7 @@ class SlowClient:
 
 
 async def test_a_change_while_a_client_is_told_of_the_one_before_is_told_too(monkeypatch: Any) -> None:
-    monkeypatch.setattr(changes, "CHANGE_PAUSE", 0.0)
+    monkeypatch.setattr(client_side, "CHANGE_PAUSE", 0.0)
     client = SlowClient()
     teller = ChangeTeller("proxy", gathered_seconds=0.0)
     teller.add(client)

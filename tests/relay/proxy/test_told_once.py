@@ -14,7 +14,7 @@ from support.http.sockets import listening
 from mcp_generated import REVISIONS, App, Context, Gateway
 from mcp_generated.v2026_07_28 import Client
 from mcp_generated.v2026_07_28 import types as t
-from mcp_products.relay.proxy import changes
+from mcp_products.relay.proxy import client_side
 
 FRONTS = [id for id in REVISIONS if id >= "2025-03-26"]
 NEWEST = FRONTS[-1]
@@ -108,8 +108,8 @@ async def listener(url: str, front: str, *uris: str) -> AsyncIterator[Person]:
 @pytest.mark.parametrize("kind", ["proxy", "gateway"])
 @pytest.mark.parametrize("target", [FRONTS[0], FRONTS[-2], NEWEST])
 async def test_each_client_hears_of_a_change_once(kind: str, target: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(changes, "CHANGE_PAUSE", 0.0)
-    monkeypatch.setattr(changes, "GATHERED_SECONDS", 1.0)  # However slow the machine is.
+    monkeypatch.setattr(client_side, "CHANGE_PAUSE", 0.0)
+    monkeypatch.setattr(client_side, "GATHERED_SECONDS", 1.0)  # However slow the machine is.
     async with front_of(kind, target) as url, AsyncExitStack() as stack:
         listeners = [await stack.enter_async_context(listener(url, front, URI)) for front in (*FRONTS, NEWEST)]
         async with connect(url, client=Person, revisions=[NEWEST]) as caller:

@@ -70,7 +70,7 @@ async def test_the_rest_arrives_and_a_warning_names_the_part(
     is_gateway = relay == "gateway"
     gateway = Gateway({"upstreams": {"up": {"command": command[0], "args": command[1:]}}})
     prefix, uri = ("up_", "x:up/1") if is_gateway else ("", "x:1")
-    caplog.set_level(logging.WARNING, "mcp_runtime.relay.proxy.wrong_parts")
+    caplog.set_level(logging.WARNING, "mcp_runtime.relay.proxy.target")
     async with connect(gateway.app if is_gateway else App.proxy(command)) as client:
         assert [resource.name async for resource in client.iter_resources()] == ["a space", "good"]
         [content] = (await client.read_resource(uri)).contents

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Final, Protocol
 from pydantic_core import from_json, to_json
 
 from mcp_runtime.errors import ConnectionClosedError, JSONRPCError, MCPError, RemoteJSONRPCError
-from mcp_runtime.protocol.connection import Connection, Event, RequestReceived
+from mcp_runtime.protocol.connection import Event, RequestReceived
 from mcp_runtime.protocol.jsonrpc import Id, OutgoingMessage, RequestMessage, serialize
 from mcp_runtime.protocol.lifecycle import Phase
 from mcp_runtime.protocol.models import is_object
@@ -35,16 +35,6 @@ _HANDLED: Final = frozenset({"progressToken", f"{META}protocolVersion"})  # Of `
 _TAIL: Final = 112  # Bytes that have the members after the params.
 
 
-class CallingSession(Protocol):
-    """The session of the client of a call; `direct` has its calls by their ids."""
-
-    @property
-    def connection(self) -> Connection: ...
-
-    @property
-    def direct(self) -> dict[Id, DirectCall]: ...
-
-
 class DirectCall(ClientCall):
     """A request whose response goes to the client as soon as it is there. `number` is its id at the upstream.
 
@@ -55,7 +45,7 @@ class DirectCall(ClientCall):
 
     def __init__(
         self,
-        session: CallingSession,
+        session: DirectSession,
         link: UpstreamConnection,
         request: RequestReceived,
         name: bytes,

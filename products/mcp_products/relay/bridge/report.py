@@ -40,10 +40,9 @@ def report_rows(down: Revision, up: Revision) -> Iterator[ReportRow]:
             removal = chain.removed_method(direction, method)
             if removal is not None and removal.response != "runtime":
                 yield ReportRow(sender, method, removal.reason)
-    for sender, source, target in (("client", down, up), ("server", up, down)):
-        own: Direction = FROM_CLIENT if sender == "client" else FROM_SERVER
+    for direction, sender, source, target in directions:
         for step in chain_of(down.package, source.id, target.id).plans:
-            for rule in _rules_of(step, own):
+            for rule in _rules_of(step, direction):
                 yield ReportRow(sender, rule, step["rules"][rule])
 
 

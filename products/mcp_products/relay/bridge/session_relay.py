@@ -286,53 +286,53 @@ class SessionRelay(RelayBase):
 # UpstreamConnections that many sessions share: the upstream sees one client without capabilities.
 
 
+class _SharedLink:
+    """A connection that may be open, and the sessions that use it, each with its view once it has one."""
+
+    def __init__(self) -> None:
+        self.connection: UpstreamConnection | None = None
+        self.sessions: dict[SessionRelay, SessionView | None] = {}
+
+
 class SharedLinks:
     """A fixed number of connections to the upstream; each session uses the one with the fewest sessions."""
 
     def __init__(self, state: BridgeState, number: int) -> None:
         """Create links that open when a session first needs them."""
         self._state = state
-        self._links: list[UpstreamConnection | None] = [None] * number
-        self._opening: SharedWorks[int, UpstreamConnection] = SharedWorks("the connection to the upstream")
-        self._sessions: list[dict[SessionRelay, SessionView]] = [{} for _ in range(number)]
-        self._places: dict[SessionRelay, int] = {}
-        self._counts = [0] * number  # The numbers of sessions of the links.
+        self._links = [_SharedLink() for _ in range(number)]
+        self._opening: SharedWorks[_SharedLink, UpstreamConnection] = SharedWorks("the connection to the upstream")
 
     async def join(self, session: SessionRelay, client: ClientDetails) -> SessionView:
         """Return the link of a session: a view of a shared connection in the revision of its client."""
-        place = self._places.get(session)
-        if place is None:
-            place = self._counts.index(min(self._counts))
-            self._places[session] = place
-            self._counts[place] += 1
-        shared = await self._shared(place)
-        present = self._sessions[place].get(session)
-        if present is not None and present.upstream is shared.upstream:
-            return present
-        view = SessionView(shared, session, Translation(client.revision, shared.upstream.revision, self._state.losses))
-        self._sessions[place][session] = view
+        link = next((link for link in self._links if session in link.sessions), None)
+        if link is None:
+            link = min(self._links, key=lambda link: len(link.sessions))
+            link.sessions[session] = None
+        shared = await self._shared(link)
+        view = link.sessions.get(session)
+        if view is None or view.upstream is not shared.upstream:
+            translation = Translation(client.revision, shared.upstream.revision, self._state.losses)
+            view = link.sessions[session] = SessionView(shared, session, translation)
         return view
 
-    async def _shared(self, place: int) -> UpstreamConnection:
-        link = self._links[place]
-        if link is not None and link.is_open:
-            return link
-        return await self._opening.run(place, lambda: self._open(place))
+    async def _shared(self, link: _SharedLink) -> UpstreamConnection:
+        if link.connection is not None and link.connection.is_open:
+            return link.connection
+        return await self._opening.run(link, lambda: self._open(link))
 
-    async def _open(self, place: int) -> UpstreamConnection:
+    async def _open(self, link: _SharedLink) -> UpstreamConnection:
         opener = self._state.opener
         client = ClientDetails(opener.newest, {}, package_details())
-        link = self._links[place] = await open_connection(opener, client, self)
-        link.fan_out = self._state.fan_out
-        link.subscriptions.notify = partial(self.notified, link)
-        return link
+        connection = link.connection = await open_connection(opener, client, self)
+        connection.fan_out = self._state.fan_out
+        connection.subscriptions.notify = partial(self.notified, connection)
+        return connection
 
     def leave(self, session: SessionRelay) -> None:
         """Forget a session that has ended."""
-        place = self._places.pop(session, None)
-        if place is not None:
-            self._counts[place] -= 1
-            view = self._sessions[place].pop(session, None)
+        for link in self._links:
+            view = link.sessions.pop(session, None)
             if view is not None and view.is_open and (uris := list(session.subscribed.uris)):
                 self._state.run_later(view.unsubscribe(uris))
 
@@ -345,11 +345,12 @@ class SharedLinks:
         if row is None or (log is not None and method == log.method):
             self._state.losses.add(method, "it belongs to no session of a shared upstream")
             return
-        place = self._links.index(link) if link in self._links else None
-        views = list(self._sessions[place].items()) if place is not None else []
-        wanting = [item for item in views if "uri" not in params or params["uri"] in item[0].subscribed]
         await self._state.fan_out.send_all(
-            (session, partial(session.notified, view, method, params)) for session, view in wanting
+            (session, partial(session.notified, view, method, params))
+            for shared in self._links
+            if shared.connection is link
+            for session, view in list(shared.sessions.items())
+            if view is not None and ("uri" not in params or params["uri"] in session.subscribed)
         )
 
     async def requested(self, link: UpstreamConnection, method: str, params: dict[str, Any]) -> Any:
@@ -363,8 +364,7 @@ class SharedLinks:
     async def close(self) -> None:
         """Close all connections."""
         await self._opening.close()
-        links = [link for link in self._links if link is not None]
-        await asyncio.gather(*(link.close() for link in links))
+        await asyncio.gather(*(link.connection.close() for link in self._links if link.connection is not None))
 
 
 class SessionView(UpstreamConnection):

@@ -17,7 +17,7 @@ from mcp_products.metrics.process import PROCESS
 from mcp_runtime._lazy import LazyModule, load
 from mcp_runtime.errors import AuthorizationError, LocalError
 
-from ..proxy.changes import ChangeTeller
+from ..proxy.client_side import ChangeTeller
 from ..proxy.connections import TargetConnections
 from ..proxy.own_methods import PassedMethods, Send
 from ..proxy.sharing import ConnectionRules
@@ -100,9 +100,6 @@ class Gateway:
         if self._settings.code_mode:
             self.app.add_transform(load(_CODE_MODE).CodeMode())
 
-    def _lock(self, settings: GatewaySettings) -> DefinitionLock | None:
-        return None if settings.lock is None else DefinitionLock(settings.lock)
-
     def _upstream(self, name: str, settings: UpstreamSettings, lock: DefinitionLock | None) -> GatedUpstream:
         def make(auth: Any, teller: ChangeTeller) -> TargetConnections:
             keywords = {} if auth is None else {"auth": auth}
@@ -132,7 +129,8 @@ class Gateway:
 
     def _upstreams(self, settings: GatewaySettings) -> dict[str, GatedUpstream]:
         """Return the servers of some settings: those that are the same keep their connections."""
-        lock, upstreams = self._lock(settings), dict[str, GatedUpstream]()
+        lock = None if settings.lock is None else DefinitionLock(settings.lock)
+        upstreams: dict[str, GatedUpstream] = {}
         for name, item in settings.upstreams.items():
             present = self._provider.upstreams.get(name)
             if present is not None and present.settings.target == item.target:

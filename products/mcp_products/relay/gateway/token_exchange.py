@@ -5,7 +5,7 @@ RFC 8693: https://www.rfc-editor.org/rfc/rfc8693
 
 from __future__ import annotations
 
-from collections.abc import AsyncGenerator, Callable, Generator
+from collections.abc import AsyncGenerator, Generator
 from typing import Final
 from urllib.parse import urlsplit
 
@@ -15,7 +15,7 @@ from mcp_products.auth.client.storage import OAuthClientInformation, seconds_bef
 from mcp_products.auth.client.token_endpoint import TokenEndpoint, seconds_of
 from mcp_products.auth.discovery import AuthorizationServerMetadata
 from mcp_products.auth.http import AuthHTTPClient, URLPolicy, is_loopback
-from mcp_runtime.aio import clock as clocks
+from mcp_runtime.aio import clock
 from mcp_runtime.aio.shared_work import SharedWork
 from mcp_runtime.errors import AuthorizationError, LocalError
 from mcp_runtime.http.client_rules import base_url, origin
@@ -31,7 +31,7 @@ _DEFAULT_SECONDS: Final = 300.0  # Seconds that a token is used whose response h
 class TokenExchange:
     """Exchanges tokens of users at one authorization server for tokens for one server behind the gateway."""
 
-    def __init__(self, server: str, settings: ExchangeSettings, clock: Callable[[], float] | None = None) -> None:
+    def __init__(self, server: str, settings: ExchangeSettings) -> None:
         """Create an exchange for the server at a URL. Raises AuthorizationError for an endpoint that may not be used.
 
         The token endpoint stands in the settings of the gateway, so that it may be at a private address.
@@ -43,7 +43,6 @@ class TokenExchange:
         client = OAuthClientInformation(settings.client_id, settings.client_secret)
         metadata = AuthorizationServerMetadata(base_url(endpoint), endpoint)
         self.server = server
-        self.clock = clock or clocks.wall
         self._endpoint = TokenEndpoint(AuthHTTPClient(policy), metadata, client, None)
         self._form = {
             "grant_type": _GRANT,
@@ -101,7 +100,7 @@ class UserToken(httpx2.Auth):
 
     async def _current(self, refused: str | None = None) -> tuple[str, bool]:
         """Return the token, and whether it was exchanged just now. Raises AuthorizationError."""
-        now, token = self._exchange.clock(), self._token
+        now, token = clock.wall(), self._token
         if self._expires_at <= now:
             raise AuthorizationError("the token of the user has expired")
         if token is not None and token[0] != refused and token[1] > now:
@@ -115,6 +114,6 @@ class UserToken(httpx2.Auth):
         """
         subject_expires_at = self._expires_at
         token, seconds = await self._exchange.exchanged(self._subject)
-        ends = self._exchange.clock() + seconds - seconds_before_expiry(seconds, _RENEW_BEFORE)
+        ends = clock.wall() + seconds - seconds_before_expiry(seconds, _RENEW_BEFORE)
         self._token = token, min(ends, subject_expires_at)
         return self._token

@@ -9,11 +9,10 @@ from contextlib import aclosing, contextmanager
 from hashlib import sha256
 from typing import TYPE_CHECKING, Any, Final, Literal, TypeVar
 
-from mcp_products.app.components.named_things import ThingKind, things_named
+from mcp_products.app.components.named_things import ThingKind
 from mcp_products.app.components.uris import may_serve
 from mcp_products.app.context.request_details import received_request
 from mcp_products.code_mode.savings import savings_of
-from mcp_products.relay.upstream.fair_pool import FairPlaces
 from mcp_runtime._lazy import LazyModule
 from mcp_runtime.aio import clock as clocks
 from mcp_runtime.aio.rates import RateLimit
@@ -25,11 +24,11 @@ from mcp_runtime.server.context import ServerContext, share_key
 from mcp_runtime.server.limits import ClientRate
 from mcp_runtime.usage.texts import quoted, shortened
 
-from ..proxy.changes import ChangeTeller
+from ..proxy.client_side import ChangeTeller
 from ..proxy.connections import TargetConnections
 from ..proxy.provider import TargetProvider
 from ..upstream.opening import NoAnswerError, is_outage
-from ..upstream.places import NoSessionPlaceError
+from ..upstream.places import FairPlaces, NoSessionPlaceError
 from ..upstream.translation import AnsweredError
 from .breaker import CircuitBreaker, CircuitOpenError
 from .page import RecentRecords
@@ -165,8 +164,6 @@ class GatedUpstream(TargetProvider):
 
     `may_use` is the one rule of access: each message that names a tool, a prompt, a resource or a template asks it.
     """
-
-    forwards = False
 
     def __init__(
         self,
@@ -467,23 +464,6 @@ class GatedUpstream(TargetProvider):
         return False
 
     # ---- requests ----------------------------------------------------------------------------------------------------
-
-    async def call_tool(self, ctx: ServerContext, params: Any) -> Any:
-        """Return the result of a tool, if the rules of the gateway allow the call. Raises JSONRPCError."""
-        return await self.use("tool", ctx, params, params.name)
-
-    async def get_prompt(self, ctx: ServerContext, params: Any) -> Any:
-        """Return a prompt of the server. Raises JSONRPCError if clients may not use it."""
-        return await self.use("prompt", ctx, params, params.name)
-
-    async def read_resource(self, ctx: ServerContext, params: Any) -> Any:
-        """Return the contents of a resource. Raises JSONRPCError if clients may not use it."""
-        return await self.use("resource", ctx, params, params.uri)
-
-    async def complete(self, ctx: ServerContext, params: Any) -> Any:
-        """Return the suggestions of the server for what clients may use; None for anything else."""
-        (thing,) = things_named("complete", params)
-        return await self.use_completion(ctx, params, thing.kind, thing.id)
 
     async def use(self, kind: UsedKind, ctx: ServerContext, params: Any, shown: str) -> Any:
         """Return the result of a tool, a prompt or the contents of a resource, if clients may use it.

@@ -18,8 +18,7 @@ from mcp_runtime.server.service import ServerDispatcher
 from ..upstream.connection import Call, UpstreamConnection
 from ..upstream.raw import FROM_SERVER
 from ..upstream.suspended import SuspendedCall, SuspendedCalls
-from .changes import ChangeTeller
-from .client_side import notify_change, send_input_request, send_log, send_own, session_context
+from .client_side import ChangeTeller, notify_change, send_input_request, send_log, send_own, session_context
 
 _log: Final = logging.getLogger("mcp_runtime.relay.proxy.calls")
 

@@ -26,8 +26,7 @@ from ..upstream.suspended import SuspendedCalls
 from ..upstream.target import ClientConnector
 from ..upstream.translation import LossCounter
 from .calls import ProxyDownstream
-from .changes import ChangeTeller
-from .client_side import INPUT_CAPABILITIES, session_capabilities
+from .client_side import INPUT_CAPABILITIES, ChangeTeller, session_capabilities
 from .sharing import ConnectionRules, SessionSharing
 from .target import ConnectedTarget, ListenedResources, RelayedTarget, TargetConnection, Watches
 

@@ -9,15 +9,15 @@ from mcp_products.app.methods import OwnMethod
 from mcp_products.app.registry import Registry
 from mcp_products.host.own_messages import check_name
 from mcp_runtime.errors import LocalError
-from mcp_runtime.protocol.revision import Direction, Notification, Request, Sent
+from mcp_runtime.protocol.revision import Notification, Request, Sent
 from mcp_runtime.server.context import ServerContext
+
+from ..upstream.raw import FROM_CLIENT, FROM_SERVER
 
 Send = Callable[[ServerContext, str, type[Sent], dict[str, Any]], Awaitable[dict[str, Any]]]
 """Sends the params of a message of a method and a kind on, and returns the result."""
 
-
 _KINDS: Final = (Request, Notification)
-_DIRECTIONS: Final[tuple[Direction, ...]] = ("client_to_server", "server_to_client")
 
 
 def check_methods(methods: Sequence[str], package: str) -> None:
@@ -25,7 +25,7 @@ def check_methods(methods: Sequence[str], package: str) -> None:
     for method in methods:
         if methods.count(method) > 1:
             raise LocalError(f"methods has {method!r} twice: leave one out")
-        for direction in _DIRECTIONS:
+        for direction in (FROM_CLIENT, FROM_SERVER):
             check_name("methods", method, package, direction, lambda _: "leave it out, it passes anyway")
 
 

@@ -33,11 +33,10 @@ from ..upstream.pool import MAX_CONNECTIONS
 from ..upstream.target import ClientConnector, entries_of, prefix_of
 from ..upstream.translation import LossCounter, Translation
 from .calls import ForwardedCall, ProxiedCall, run_round, suspended_call
-from .changes import ChangeTeller
+from .client_side import ChangeTeller
 from .connections import TargetConnections, is_sessionless
 from .own_methods import PassedMethods, check_methods
 from .sharing import ConnectionRules
-from .wrong_parts import without_wrong_parts
 
 _log: Final = logging.getLogger("mcp_runtime.relay.proxy.provider")
 _NAMES: Final = {"title": "title", "description": "description", "icons": "icons", "websiteUrl": "website_url"}
@@ -56,8 +55,8 @@ class ConnectionLimits(NamedTuple):
     session_connections: int | None = None
 
 
-class TargetProvider(Provider):
-    """The tools, resources and prompts of another server, with the connections of a subclass."""
+class TargetProvider:
+    """What another server has, and how requests reach it, over the connections of a subclass."""
 
     limits = ListLimits()
     """Those of each list of the target that is read as a whole."""
@@ -82,9 +81,6 @@ class TargetProvider(Provider):
 
         Raises JSONRPCError with the code and the data of its error, and TimeoutError.
         """
-        return without_wrong_parts(name, await self._forward(name, ctx, params, seconds), self._name)
-
-    async def _forward(self, name: str, ctx: ServerContext, params: Any, seconds: float | None) -> Any:
         row, connections = self._rows[name], self.connections(ctx)
         has_rounds = row.input_required is not None and ctx.multi_round_trip is not None
         key = f"proxy {self._name} {name} {getattr(params, 'name', None) or getattr(params, 'uri', '')}"
@@ -124,22 +120,6 @@ class TargetProvider(Provider):
                 return await target.send_own(kind, params, ForwardedCall(ctx, method, holds))
         finally:
             release()
-
-    async def call_tool(self, ctx: ServerContext, params: Any) -> Any:
-        """Return the result of a tool of the target."""
-        return await self.forward("call_tool", ctx, params)
-
-    async def get_prompt(self, ctx: ServerContext, params: Any) -> Any:
-        """Return a prompt of the target."""
-        return await self.forward("get_prompt", ctx, params)
-
-    async def read_resource(self, ctx: ServerContext, params: Any) -> Any:
-        """Return the contents of a resource of the target."""
-        return await self.forward("read_resource", ctx, params)
-
-    async def complete(self, ctx: ServerContext, params: Any) -> Any:
-        """Return the suggestions of the target."""
-        return await self.forward("complete", ctx, params)
 
     async def list_tools(self, ctx: ServerContext) -> Sequence[Any]:
         """Return all tools of the target."""
@@ -184,7 +164,6 @@ class TargetProvider(Provider):
                     params = row.params.model_validate(meta if cursor is None else {**meta, "cursor": cursor})
                     async with asyncio.timeout_at(ends):
                         page = await target.forward(row, params, ForwardedCall(ctx, row.method, holds))
-                    page = without_wrong_parts(row.name, page, self._name)
                     if listed.is_again(getattr(page, kind), page.next_cursor):
                         return
                     cursor = listed.add_page(page, len(getattr(page, kind)))
@@ -210,23 +189,6 @@ class TargetProvider(Provider):
 
     # ---- messages of the lifecycle ----------------------------------------------------------------------------------
 
-    async def handle_lifecycle(
-        self, name: str, ctx: ServerContext, params: Any, prefixes: tuple[str, ...], call_next: CallNext
-    ) -> Any:
-        """Pass the log level, subscriptions and changes of roots to the target, unless the client has no session."""
-        if is_sessionless(ctx.connection_state):
-            return await call_next(ctx, params)
-        connections = self.connections(ctx)
-        if name == "subscriptions_listen":
-            return await self._listen(ctx, params, prefixes, call_next)
-        if name == "subscribe" and (uri := inside_of(prefixes, params.uri)) is not None:
-            await connections.subscribe(ctx, uri, params.uri)
-        result = await call_next(ctx, params)
-        if name == "unsubscribe":
-            await connections.unsubscribe(ctx, params.uri)
-        await self.pass_on(name, ctx, params)
-        return result
-
     async def pass_on(self, name: str, ctx: ServerContext, params: Any) -> None:
         """Pass a log level or a change of roots to the target, if a connection is open."""
         connections = self.connections(ctx)
@@ -241,25 +203,8 @@ class TargetProvider(Provider):
             except MCPError as error:
                 _log.debug("a change of roots was not sent to the target of %r: %s", self._name, error)
 
-    async def _listen(self, ctx: ServerContext, params: Any, prefixes: tuple[str, ...], call_next: CallNext) -> Any:
-        """Subscribe to the lists and the resources of a client's stream while the stream is open."""
-        connections = self.connections(ctx)
-        outside = [uri for uris in filter_of(params).values() if is_list(uris) for uri in uris]
-        subscribed: list[str] = []
-        try:
-            await connections.open_session(ctx)
-            for uri in outside:
-                inside = inside_of(prefixes, uri)
-                if inside is not None:
-                    await connections.subscribe(ctx, inside, uri)
-                    subscribed.append(uri)
-            return await call_next(ctx, params)
-        finally:
-            for uri in subscribed:
-                await connections.unsubscribe(ctx, uri)
 
-
-class ProxyProvider(TargetProvider):
+class ProxyProvider(TargetProvider, Provider):
     """The provider of a proxy, which passes all requests on as they are."""
 
     forwards = True
@@ -312,6 +257,56 @@ class ProxyProvider(TargetProvider):
         """Return the connections of the app that is served."""
         connections: TargetConnections = ctx.connection_state.state[self]
         return connections
+
+    async def call_tool(self, ctx: ServerContext, params: Any) -> Any:
+        """Return the result of a tool of the target."""
+        return await self.forward("call_tool", ctx, params)
+
+    async def get_prompt(self, ctx: ServerContext, params: Any) -> Any:
+        """Return a prompt of the target."""
+        return await self.forward("get_prompt", ctx, params)
+
+    async def read_resource(self, ctx: ServerContext, params: Any) -> Any:
+        """Return the contents of a resource of the target."""
+        return await self.forward("read_resource", ctx, params)
+
+    async def complete(self, ctx: ServerContext, params: Any) -> Any:
+        """Return the suggestions of the target."""
+        return await self.forward("complete", ctx, params)
+
+    async def handle_lifecycle(
+        self, name: str, ctx: ServerContext, params: Any, prefixes: tuple[str, ...], call_next: CallNext
+    ) -> Any:
+        """Pass the log level, subscriptions and changes of roots to the target, unless the client has no session."""
+        if is_sessionless(ctx.connection_state):
+            return await call_next(ctx, params)
+        connections = self.connections(ctx)
+        if name == "subscriptions_listen":
+            return await self._listen(ctx, params, prefixes, call_next)
+        if name == "subscribe" and (uri := inside_of(prefixes, params.uri)) is not None:
+            await connections.subscribe(ctx, uri, params.uri)
+        result = await call_next(ctx, params)
+        if name == "unsubscribe":
+            await connections.unsubscribe(ctx, params.uri)
+        await self.pass_on(name, ctx, params)
+        return result
+
+    async def _listen(self, ctx: ServerContext, params: Any, prefixes: tuple[str, ...], call_next: CallNext) -> Any:
+        """Subscribe to the lists and the resources of a client's stream while the stream is open."""
+        connections = self.connections(ctx)
+        outside = [uri for uris in filter_of(params).values() if is_list(uris) for uri in uris]
+        subscribed: list[str] = []
+        try:
+            await connections.open_session(ctx)
+            for uri in outside:
+                inside = inside_of(prefixes, uri)
+                if inside is not None:
+                    await connections.subscribe(ctx, inside, uri)
+                    subscribed.append(uri)
+            return await call_next(ctx, params)
+        finally:
+            for uri in subscribed:
+                await connections.unsubscribe(ctx, uri)
 
 
 def inside_of(prefixes: tuple[str, ...], uri: str) -> str | None:

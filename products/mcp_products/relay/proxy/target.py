@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 from collections.abc import Callable
+from types import SimpleNamespace
 from typing import Any, Final
 
 from pydantic import ValidationError
 
 from mcp_products.telemetry import relayed, trace_meta
 from mcp_runtime.bindings.client import BaseClient
-from mcp_runtime.endpoint.checks import is_within_resource
+from mcp_runtime.endpoint.checks import RESULT_CHECKS, is_within_resource
 from mcp_runtime.endpoint.requests import send_request
-from mcp_runtime.errors import ConnectionClosedError, JSONRPCError, MCPError, RemoteJSONRPCError
+from mcp_runtime.errors import ConnectionClosedError, InvalidMessageError, JSONRPCError, MCPError, RemoteJSONRPCError
 from mcp_runtime.protocol.connection import Connection
 from mcp_runtime.protocol.jsonrpc import INTERNAL_ERROR, INVALID_REQUEST
 from mcp_runtime.protocol.lifecycle import is_declared, parse_capability_path
@@ -31,8 +33,16 @@ from ..upstream.translation import LIFECYCLE_META, AnsweredError, without_reserv
 from .calls import ForwardedCall
 from .client_side import client_capabilities, log_level
 
+_log: Final = logging.getLogger("mcp_runtime.relay.proxy.target")
+
 _CAPABILITIES: Final = f"{META}clientCapabilities"
 _OWN_META: Final = (META, "progressToken")
+# The list of a result whose items are checked, and whether the result may lose all of them.
+_LISTS: Final = {
+    "list_resources": ("resources", True),
+    "read_resource": ("contents", False),
+    "get_prompt": ("messages", False),
+}
 
 
 class RelayedTarget:
@@ -61,7 +71,7 @@ class RelayedTarget:
         fields: dict[str, Any] = params.model_dump()
         result = translation.result(FROM_CLIENT, row.method, await self._send(row.method, fields, call))
         try:
-            return self._reader.read_result(row, result, fields)
+            return without_wrong_parts(row.name, self._reader.read_result(row, result, fields), self._name)
         except ValidationError as error:
             reason = f"{row.method!r}: invalid response: {format_validation_error(error)}"
             raise JSONRPCError(INTERNAL_ERROR, f"{connection.upstream.names.failed}: {reason}") from error
@@ -142,9 +152,10 @@ class ConnectedTarget:
         kept = {name: value for name, value in meta.items() if not name.startswith(_OWN_META)}
         fields["_meta"] = {name: value for name, value in kept.items() if name not in current}
         try:
-            return await send_request(self.client, row, fields, _options(call))
+            result = await send_request(self.client, row, fields, _options(call))
         except MCPError as error:
             raise failure(self._name, error) from error
+        return without_wrong_parts(row.name, result, self._name)
 
     async def send_own(self, kind: type[Sent], params: dict[str, Any], call: ForwardedCall) -> dict[str, Any]:
         """Return the target's result of a method that the protocol does not have; of a notification, nothing.
@@ -192,6 +203,48 @@ def empty_result(row: Request[Any], proxy: str) -> Any:
         return row.read_result({"resultType": NO_CACHE["resultType"], "completion": {"values": []}})
     kind = row.capability.rpartition(".")[2]
     raise JSONRPCError(INVALID_REQUEST, f"the target of the proxy {proxy!r} has no {kind}")
+
+
+# ---- results of which a part cannot be sent on -----------------------------------------------------------------------
+
+# That part is left out, with a warning, and the rest arrives. A server checks what its own functions return, and
+# refuses a result as a whole, so that its author sees the mistake. A proxy has only the results of others.
+
+
+def without_wrong_parts(name: str, result: Any, target: str) -> Any:
+    """Return a result of a target without the items that cannot be sent.
+
+    Args:
+        name: The name of the handler, such as "read_resource".
+        result: The result, which is changed.
+        target: The name of the target, for messages.
+
+    Raises JSONRPCError if none of the content can be sent.
+    """
+    items_name, may_be_empty = _LISTS.get(name, ("", True))
+    items: list[Any] = getattr(result, items_name, None) or []
+    kept, reason = list[Any](), ""
+    for number, item in enumerate(items):
+        _name_type_of_embedded(item)
+        try:
+            RESULT_CHECKS[name](None, SimpleNamespace(**{items_name: [item]}))
+        except InvalidMessageError as error:
+            reason = f"{items_name}[{number}]: {error}"
+            _log.warning("%r of %r: left out, because it cannot be sent: %s", name, target, reason)
+        else:
+            kept.append(item)
+    if items and not kept and not may_be_empty:
+        raise JSONRPCError(INTERNAL_ERROR, f"the result of the target {target!r} cannot be sent: {reason}")
+    if len(kept) < len(items):
+        setattr(result, items_name, kept)
+    return result
+
+
+def _name_type_of_embedded(message: Any) -> None:
+    """Set the MIME type of a resource in a prompt: prompts need it, and servers of others leave it out."""
+    resource = getattr(getattr(message, "content", None), "resource", None)
+    if resource is not None and resource.mime_type is None:
+        resource.mime_type = "text/plain" if getattr(resource, "text", None) is not None else "application/octet-stream"
 
 
 # ---- subscriptions ---------------------------------------------------------------------------------------------------

@@ -190,7 +190,9 @@ class UpstreamConnection:
         if meta is not None and is_object(meta) and "progressToken" in meta:
             call.token = meta["progressToken"]
             params = {**params, "_meta": {**meta, "progressToken": id}}
-            self._remember(id, call.token)
+            self._tokens[id] = call.token
+            if len(self._tokens) > _MAX_TOKENS:
+                self._tokens.popitem(last=False)
         self.running[id] = call
         as_bytes = call.passes_bytes and self.translation.is_same
         row = raw_request(self.translation.method(FROM_CLIENT, method), FROM_CLIENT, as_bytes)
@@ -231,11 +233,6 @@ class UpstreamConnection:
         """Send a notification, in the revision of the upstream. Raises MCPError."""
         await self.upstream.session.send_notification(raw_notification(method, FROM_CLIENT), params)
 
-    def _remember(self, id: Id, token: Any) -> None:
-        self._tokens[id] = token
-        if len(self._tokens) > _MAX_TOKENS:
-            self._tokens.popitem(last=False)
-
     # ---- from the upstream -------------------------------------------------------------------------------------------
 
     async def handle(self, channel: Channel, message: RequestReceived | NotificationReceived) -> Any:
@@ -252,7 +249,9 @@ class UpstreamConnection:
         if method == lifecycle.progress.method:
             return await self._progress(method, params)
         meta = params.get("_meta")
-        if is_object(meta) and SUBSCRIPTION in meta and (call := self._subscription(meta[SUBSCRIPTION])) is not None:
+        meta = meta if is_object(meta) else {}
+        id: Any = meta.get(SUBSCRIPTION)
+        if type(id) in (int, str) and (call := self.running.get(id)) is not None:
             params = {**params, "_meta": {**meta, SUBSCRIPTION: call.id}}
             return await call.notify(self, method, params)
         await self.downstream.notified(self, method, params)
@@ -262,19 +261,13 @@ class UpstreamConnection:
         if (call := self.running.get(id)) is not None:
             call.stream_closed()
 
-    def _subscription(self, id: Any) -> Call | None:
-        return self.running.get(id) if type(id) in (int, str) else None
-
     async def _progress(self, method: str, params: dict[str, Any]) -> None:
         id = params.get("progressToken")
         call = self.running.get(id) if isinstance(id, int) else None
-        if not isinstance(id, int) or (call is None and id not in self._tokens):
-            return
-        params = {**params, "progressToken": self._tokens[id] if call is None else call.token}
-        if call is None:
-            await self.downstream.notified(self, method, params)
-        else:
-            await call.notify(self, method, params)
+        if call is not None:
+            await call.notify(self, method, {**params, "progressToken": call.token})
+        elif isinstance(id, int) and id in self._tokens:
+            await self.downstream.notified(self, method, {**params, "progressToken": self._tokens[id]})
 
     async def pass_notification(self, channel: Channel, method: str, params: dict[str, Any]) -> None:
         """Send a notification of the upstream to a client, in the client's revision."""

@@ -343,7 +343,8 @@ class Opener:
             f"{META}clientInfo": client.info,
             f"{META}clientCapabilities": capabilities,
         }
-        may_ignore = not is_over_http(upstream) and self._absent is None and not is_patient and self._has_handshake
+        has_handshake = any(isinstance(revision.lifecycle, Handshake) for revision in self._revisions)
+        may_ignore = not is_over_http(upstream) and self._absent is None and not is_patient and has_handshake
         seconds = _PROBE_SECONDS if may_ignore else self.connector.open_seconds
         params = {"_meta": upstream.request_meta}
         result = await self._request(upstream.session, lifecycle.discover.method, params, seconds)
@@ -362,10 +363,6 @@ class Opener:
         if not is_object(value):
             raise InvalidResponseError(f"the result of {method!r} is no object")
         return value
-
-    @property
-    def _has_handshake(self) -> bool:
-        return any(isinstance(revision.lifecycle, Handshake) for revision in self._revisions)
 
     def _use(self, upstream: OpenUpstream, revision: Revision) -> None:
         upstream.revision = upstream.session.connection.revision = revision

@@ -1,14 +1,17 @@
-"""Commands of many tasks that are sent to a store together: one batch at a time, in the order of the calls."""
+"""What stores have in common: commands that are sent together, the receivers of channels, and forked processes."""
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, Sequence
+import logging
+from collections.abc import Awaitable, Callable, Iterator, Sequence
 from typing import Any, Final, Generic, TypeVar
 
-from mcp_runtime.stores import StoreClosedError
+from mcp_runtime.aio import forks
+from mcp_runtime.stores import ReceiveHint, StoreClosedError
 
 CommandT = TypeVar("CommandT")
+_log: Final = logging.getLogger("mcp_runtime.workers.stores")
 _BATCH: Final = 512  # Commands of one batch.
 
 
@@ -87,3 +90,67 @@ def _set_results(batch: Sequence[tuple[Any, asyncio.Future[Any]]], results: Sequ
             future.set_exception(result)
         else:
             future.set_result(result)
+
+
+# The channels of a store: short messages to the processes that are subscribed.
+
+
+class Receivers:
+    """The functions that are called with the messages of channels."""
+
+    def __init__(self) -> None:
+        """Receive nothing."""
+        self._receivers: dict[str, list[ReceiveHint]] = {}
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(list(self._receivers))
+
+    def add(self, channel: str, receive: ReceiveHint) -> None:
+        """Call a function with the messages of a channel; a second time changes nothing."""
+        receivers = self._receivers.setdefault(channel, [])
+        if receive not in receivers:
+            receivers.append(receive)
+
+    def clear(self) -> None:
+        """Receive nothing any more."""
+        self._receivers.clear()
+
+    def receive(self, channel: str, message: bytes) -> bool:
+        """Call the functions of a channel; return True if there are any. An empty message says that others may have
+        been lost."""
+        receivers = self._receivers.get(channel, [])
+        for receive in receivers:
+            try:
+                receive(message)
+            except Exception:
+                _log.exception("a message of the store was not handled")
+        return bool(receivers)
+
+    def note_gap(self) -> None:
+        """Tell all functions that messages may have been lost."""
+        for channel in self:
+            self.receive(channel, b"")
+
+
+# The process that uses a store.
+
+
+class OneProcess:
+    """The process that first uses something: a child of it, forked later, must not."""
+
+    def __init__(self, place: str = "") -> None:
+        """Begin without a process; `place` is what errors name."""
+        self._place = place
+        self._forks: int | None = None  # `forks.count` with the first use.
+
+    @property
+    def is_parent(self) -> bool:
+        """Whether this process was forked after the first use: its parent would get the answers."""
+        return self._forks not in (None, forks.count)
+
+    def require(self) -> None:
+        """Raise StoreClosedError in a process that was forked after the first use."""
+        if self._forks != forks.count:
+            if self._forks is not None:
+                raise StoreClosedError(f"{self._place}{forks.OTHER_STORE}")
+            self._forks = forks.count

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 from collections.abc import Sequence
 from hashlib import sha1
 from typing import Any, Final
@@ -10,10 +11,13 @@ from typing import Any, Final
 from mcp_runtime.errors import LocalError
 from mcp_runtime.stores import ANYTHING, NUMBERS_A_SECOND, STREAM_LIMIT, Expected, NumberedEntry, ReceiveHint
 
-from .batches import CommandBatches
-from .redis_channels import RedisChannels
+from .batches import CommandBatches, Receivers
 from .redis_cluster import ClusterChannels, ClusterPipes
-from .redis_connection import Command, RedisPipe, unavailable
+from .redis_connection import IDLE_SECONDS, Command, RedisPipe, unavailable
+
+_log: Final = logging.getLogger("mcp_runtime.workers.stores.redis")
+
+_RECONNECT_SECONDS: Final = 0.2  # Seconds between two attempts to subscribe again.
 
 _PUT_IF: Final = """
 local value = redis.call('GET', KEYS[1])
@@ -184,14 +188,14 @@ class RedisStore:
 
     async def subscribe(self, channel: str, receive: ReceiveHint) -> None:
         """Call a function with the messages of a channel."""
-        self._commands.require_process()
+        self._commands.process.require()
         await self._channels.subscribe(self._prefix + channel, receive)
 
     async def close(self) -> None:
         """End subscriptions, and close the connections of the client; in a forked process, leave them to its parent."""
         self._channels.forget()
         await self._commands.close()
-        if self._commands.is_of_parent:
+        if self._commands.process.is_parent:
             return
         await self._channels.close()
         await self._client.aclose()
@@ -230,3 +234,76 @@ def _entry(row: Any) -> NumberedEntry:
     id, fields = row
     body: bytes = fields[b"m"] if hasattr(fields, "keys") else fields[1]
     return int(id.rpartition(b"-")[2]), body
+
+
+# ---- channels --------------------------------------------------------------------------------------------------------
+
+
+class RedisChannels:
+    """The channels of one Redis, over a connection of redis-py."""
+
+    publish: Final = "PUBLISH"
+
+    def __init__(self, client: Any) -> None:
+        """Use a client of redis-py."""
+        self._client = client
+        self._receivers = Receivers()
+        self._pubsub: Any = None
+        self._listening: asyncio.Task[None] | None = None
+
+    async def subscribe(self, channel: str, receive: ReceiveHint) -> None:
+        """Call a function with the messages of a channel. Raises StoreUnavailableError."""
+        if self._pubsub is None:
+            self._pubsub = self._client.pubsub(ignore_subscribe_messages=True)
+        try:
+            await self._pubsub.subscribe(channel)
+        except Exception as error:
+            raise unavailable(error) from error
+        self._receivers.add(channel, receive)
+        if self._listening is None:
+            self._listening = asyncio.get_running_loop().create_task(self._listen())
+
+    def forget(self) -> None:
+        """Call no function any more."""
+        self._receivers.clear()
+
+    async def close(self) -> None:
+        """End the subscriptions, and close the connection."""
+        if self._listening is not None:
+            self._listening.cancel()
+            await asyncio.wait([self._listening])
+        if self._pubsub is not None:
+            await self._pubsub.aclose()
+
+    async def _listen(self) -> None:
+        """Call the receivers of messages; connect again when the connection is lost, or is silent for some seconds."""
+        loop, silent = asyncio.get_running_loop(), False
+        while True:
+            try:
+                began = loop.time()
+                message = await self._pubsub.get_message(timeout=IDLE_SECONDS)
+                if message is not None and message["type"] == "message":  # Otherwise the answer to a ping.
+                    self._receivers.receive(message["channel"].decode(), message["data"])
+                if message is not None or loop.time() < began + 0.9 * IDLE_SECONDS:
+                    silent = False  # The answers to pings and subscriptions are None, too.
+                elif silent:
+                    raise TimeoutError("Redis does not answer")
+                else:
+                    silent = True
+                    await self._pubsub.ping()
+            except Exception as error:
+                _log.warning("the connection to the channels of the store was lost: %s", error)
+                await self._connect_again()
+                silent = False
+
+    async def _connect_again(self) -> None:
+        """Connect to the channels again, and tell the receivers that messages may have been lost."""
+        while True:
+            await asyncio.sleep(_RECONNECT_SECONDS)
+            try:
+                await self._pubsub.connection.disconnect(nowait=True)
+                await self._pubsub.connect()
+                break
+            except Exception as error:
+                _log.debug("the channels of the store cannot be reached: %s", error)
+        self._receivers.note_gap()

@@ -18,9 +18,8 @@ from typing import Any, Final, NamedTuple
 from mcp_runtime.errors import LocalError, MCPError
 from mcp_runtime.stores import ReceiveHint, StoreClosedError, StoreUnavailableError
 
-from .batches import CommandBatches
-from .redis_channels import IDLE_SECONDS, Receivers
-from .redis_connection import Command, OneProcess, PipeListener, RedisPipe, RefusedCommandError, unavailable
+from .batches import CommandBatches, OneProcess, Receivers
+from .redis_connection import IDLE_SECONDS, Command, PipeListener, RedisPipe, RefusedCommandError, unavailable
 
 _log: Final = logging.getLogger("mcp_runtime.workers.stores.redis")
 
@@ -78,7 +77,7 @@ class ClusterPipes:
         self._closing: set[asyncio.Task[None]] = set()
         self._failure: StoreUnavailableError | None = None  # Why the slots are not known.
         self._changed: set[RedisPipe] = set()  # Those that have changed records since the last report.
-        self._process = OneProcess()
+        self.process = OneProcess()
         self._is_closed = False
         self._parts: Sequence[str] | None = ()  # None if it has to be found anew.
         self.listener: PipeListener | None = None
@@ -87,7 +86,7 @@ class ClusterPipes:
         """Return the future result of a command. Raises StoreClosedError after `close`."""
         if self._is_closed:
             raise StoreClosedError("the store is closed")
-        self._process.require()
+        self.process.require()
         future = asyncio.get_running_loop().create_future()
         self._route(_Sending(command, future))
         return future
@@ -97,7 +96,7 @@ class ClusterPipes:
         pipe = self._known(key)
         if pipe is None:
             return self.add(("GET", key))
-        self._process.require()
+        self.process.require()
         future = asyncio.get_running_loop().create_future()
         pipe.get_tracked(key).add_done_callback(partial(self._answered, _Sending(("GET", key), future)))
         return future
@@ -128,19 +127,10 @@ class ClusterPipes:
         """Delete keys."""
         await asyncio.gather(*[self.add(("UNLINK", key)) for key in keys])
 
-    @property
-    def is_of_parent(self) -> bool:
-        """Whether this process was forked after the first use."""
-        return self._process.is_parent
-
-    def require_process(self) -> None:
-        """Raise StoreClosedError in a process that was forked after the first use."""
-        self._process.require()
-
     async def close(self) -> None:
         """Wait for the answers to what was sent, refuse further commands, and close the connections."""
         self._is_closed = True
-        if self.is_of_parent:
+        if self.process.is_parent:
             return
         if self._learning is not None:
             await asyncio.wait([self._learning])

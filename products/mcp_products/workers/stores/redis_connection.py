@@ -8,13 +8,13 @@ from collections.abc import Sequence
 from functools import lru_cache, partial
 from typing import Any, Final, Protocol
 
-from mcp_runtime.aio import forks
 from mcp_runtime.errors import LocalError, MCPError
 from mcp_runtime.stores import StoreClosedError, StoreUnavailableError
 
-from .batches import CommandBatches
+from .batches import CommandBatches, OneProcess
 from .tracked_records import CACHE, TRACK, TrackedRecords
 
+IDLE_SECONDS: Final = 2.5  # Seconds without a message after which a ping is sent, and those for its answer.
 _SECONDS: Final = 10.0  # Seconds for Redis to answer, where the client has no limit of its own.
 
 Command = tuple[Any, ...]
@@ -54,27 +54,6 @@ class PipeListener(Protocol):
 
     def lost(self, pipe: RedisPipe) -> None:
         """Note that the connection has ended, and the subscriptions over it."""
-
-
-class OneProcess:
-    """The process that first uses something: a child of it, forked later, must not."""
-
-    def __init__(self) -> None:
-        """Begin without a process."""
-        self._forks: int | None = None  # `forks.count` with the first use.
-
-    @property
-    def is_parent(self) -> bool:
-        """Whether this process was forked after the first use: its parent would get the answers."""
-        return self._forks not in (None, forks.count)
-
-    def require(self) -> None:
-        """Raise StoreClosedError in a process that was forked after the first use."""
-        if self._forks == forks.count:
-            return
-        if self.is_parent:
-            raise StoreClosedError(forks.OTHER_STORE)
-        self._forks = forks.count
 
 
 class RedisPipe(asyncio.Protocol):
@@ -119,7 +98,7 @@ class RedisPipe(asyncio.Protocol):
         self._watching: asyncio.TimerHandle | None = None
         self._answers = self._answers_before = self._silences = 0
         self._seconds = _SECONDS
-        self._process = OneProcess()
+        self.process = OneProcess()
         self.records = TrackedRecords()
 
     def add(self, command: Command) -> asyncio.Future[Any]:
@@ -140,7 +119,7 @@ class RedisPipe(asyncio.Protocol):
     def _queue(self, command: Command) -> asyncio.Future[Any]:
         if self._is_closed:
             raise StoreClosedError("the store is closed")
-        self._process.require()
+        self.process.require()
         if self._refusal is not None:
             raise self._refusal
         future = asyncio.get_running_loop().create_future()
@@ -164,15 +143,6 @@ class RedisPipe(asyncio.Protocol):
         """Delete keys."""
         await self.add(("UNLINK", *keys))
 
-    @property
-    def is_of_parent(self) -> bool:
-        """Whether this process was forked after the first use."""
-        return self._process.is_parent
-
-    def require_process(self) -> None:
-        """Raise StoreClosedError in a process that was forked after the first use."""
-        self._process.require()
-
     def _flush_soon(self) -> None:
         if not self._is_flushing:
             self._is_flushing = True
@@ -181,7 +151,7 @@ class RedisPipe(asyncio.Protocol):
     async def close(self) -> None:
         """Wait for the answers to what was sent, refuse further commands, and close the connection."""
         self._is_closed = True
-        if self.is_of_parent:
+        if self.process.is_parent:
             return
         waiting = [*self._sent, *(future for _, future in self._unsent)]
         if waiting:

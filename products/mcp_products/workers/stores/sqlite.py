@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any, Final, TypeVar
 
 from mcp_products.platforms.private_files import Identity, create_private_file, identity_of, restrict_database
-from mcp_runtime.aio import clock, forks
+from mcp_runtime.aio import clock
 from mcp_runtime.errors import LocalError
 from mcp_runtime.stores import (
     ANYTHING,
@@ -24,12 +24,11 @@ from mcp_runtime.stores import (
     Expected,
     NumberedEntry,
     ReceiveHint,
-    StoreClosedError,
     StoreUnavailableError,
     number_at,
 )
 
-from .batches import CommandBatches
+from .batches import CommandBatches, OneProcess, Receivers
 from .tracked_records import CHANGES, UnchangedRecords
 
 # The file of a store in SQLite: its tables, and how it is opened.
@@ -325,11 +324,11 @@ class SQLiteStore:
         self._records = UnchangedRecords(path)
         self.tracked = self._records.get  # See `UnchangedRecords`.
         self._batches = CommandBatches[Work](self._send, self._commit_at_once)
-        self._receivers: dict[str, list[ReceiveHint]] = {}
+        self._receivers = Receivers()
         self._timer: asyncio.TimerHandle | None = None
         self._version = 0
         self._last_message = 0
-        self._forks: int | None = None  # `forks.count` when the file was opened; SQLite allows no use in a child.
+        self._process = OneProcess(f"{path}: ")  # SQLite allows no use in a child.
         self._files: Files | None = None  # Those that are open.
         self._has_opened = False  # True if the file was a store at least once.
         self._is_anew = False  # True if messages of a file before may not have been read.
@@ -433,17 +432,15 @@ class SQLiteStore:
 
     async def subscribe(self, channel: str, receive: ReceiveHint) -> None:
         """Call a function with the messages of a channel."""
-        self._require_process()
+        self._process.require()
         if self._timer is None:
             self._last_message = self._last_number()
             self._timer = asyncio.get_running_loop().call_later(_SLOW, self._poll)
-        receivers = self._receivers.setdefault(channel, [])
-        if receive not in receivers:
-            receivers.append(receive)
+        self._receivers.add(channel, receive)
 
     async def close(self) -> None:
         """End subscriptions, and close the file; in a forked process, leave both to its parent."""
-        if self._forks not in (None, forks.count):
+        if self._process.is_parent:
             return
         if self._timer is not None:
             self._timer.cancel()
@@ -460,7 +457,7 @@ class SQLiteStore:
     async def _send(self, commands: Sequence[Work]) -> Sequence[Any]:
         if self._timer is None:
             self._row("SELECT 1")  # It opens the file anew, if it was deleted.
-        self._require_process()
+        self._process.require()
         if self._thread is None:
             self._thread = ThreadPoolExecutor(1, "mcp-sqlite-store")
         return await asyncio.get_running_loop().run_in_executor(self._thread, self._commit, commands)
@@ -542,7 +539,7 @@ class SQLiteStore:
         """Return the connection of the event loop. It waits for other processes only when it is opened."""
         if self._timer is None:  # Otherwise `_poll` looks at the file.
             self._look_at_file()
-        self._require_process()
+        self._process.require()
         if self._quick is None:
             quick, files = self._opened(open_known)
             self._quick = quick
@@ -562,13 +559,6 @@ class SQLiteStore:
             raise self._unavailable(error) from error
         self._has_opened = True
         return opened
-
-    def _require_process(self) -> None:
-        """Raise StoreClosedError in a process that was forked after the file was opened."""
-        if self._forks != forks.count:
-            if self._forks is not None:
-                raise StoreClosedError(f"{self._path}: {forks.OTHER_STORE}")
-            self._forks = forks.count
 
     def _unavailable(self, error: Exception) -> StoreUnavailableError:
         return StoreUnavailableError(f"{self._path}: {error}")
@@ -599,7 +589,7 @@ class SQLiteStore:
             if self._is_anew:
                 self._last_message = self._last_number()
                 self._is_anew = False
-                self._report_gap()
+                self._receivers.note_gap()
             if (version := self._news("PRAGMA data_version")[0][0]) != self._version:
                 self._version = version
                 self._pass_messages(loop)
@@ -608,7 +598,7 @@ class SQLiteStore:
             if not self._is_deaf:
                 _log.warning("the messages of the store cannot be read, which is tried again: %s", error)
             self._is_deaf = True
-        finally:  # Whatever a receiver raises, the next messages are read.
+        finally:  # Whatever is raised, the next messages are read.
             delay = _QUICK if loop.time() < self._quick_until else _SLOW
             self._timer = loop.call_later(delay, self._poll)
 
@@ -634,12 +624,6 @@ class SQLiteStore:
         self._version = 0
         self._is_anew = True
 
-    def _report_gap(self) -> None:
-        """Tell the receivers that messages may have been lost."""
-        for receivers in list(self._receivers.values()):
-            for receive in receivers:
-                receive(b"")
-
     def _last_number(self) -> int:
         [(number,)] = self._news("SELECT coalesce(max(seq), 0) FROM sqlite_sequence WHERE name = 'messages'")
         return int(number)
@@ -650,13 +634,12 @@ class SQLiteStore:
         before = messages[0][0] - 1 if messages else self._last_number()
         if before != self._last_message:  # Some have expired, unread, or the file has an older state.
             self._last_message = before
-            self._report_gap()
+            self._receivers.note_gap()
             messages = self._news(statement, self._last_message)
         for number, channel, body in messages:
             self._last_message = number
-            for receive in self._receivers.get(channel, ()):
+            if self._receivers.receive(channel, body):
                 self._quick_until = loop.time() + _QUICK_SECONDS
-                receive(body)
 
 
 def _clean(now: float, streams: Sequence[str], file: sqlite3.Connection) -> None:

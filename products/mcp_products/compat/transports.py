@@ -290,7 +290,7 @@ class SseServerTransport:
             SizeLimit(max_request_body_size, "max_request_body_size= of the server"), limits.body_timeout
         )
         self._connections = LegacySSEHandler(
-            (), "", quote(path), limits.max_sessions, KeepAliveTimer(limits.keep_alive)
+            (), limits.max_sessions, KeepAliveTimer(limits.keep_alive), "", quote(path)
         )
 
     @asynccontextmanager

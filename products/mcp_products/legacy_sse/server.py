@@ -117,10 +117,10 @@ class LegacySSEHandler:
     def __init__(
         self,
         servers: Sequence[Candidate[Service]],
-        sse_path: str,
-        message_path: str,
         max_connections: int,
         keep_alive: KeepAliveTimer,
+        sse_path: str = "/sse",
+        message_path: str = "/messages",
     ) -> None:
         self._servers = servers
         self._sse_path = sse_path
@@ -208,13 +208,6 @@ class LegacySSEHandler:
         if transport is None or transport.is_closed or transport.owner != owner_of(auth):
             return None
         return transport.post
-
-
-def legacy_endpoint(
-    servers: Sequence[Candidate[Service]], max_connections: int, keep_alive: KeepAliveTimer
-) -> LegacySSEHandler:
-    """Return what serves HTTP+SSE at its usual paths, in one process."""
-    return LegacySSEHandler(servers, "/sse", "/messages", max_connections, keep_alive)
 
 
 def owner_of(auth: RequestAuth) -> object:

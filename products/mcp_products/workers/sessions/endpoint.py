@@ -130,7 +130,7 @@ class SharedEndpoint:
         self, servers: Sequence[Candidate[Service]], max_connections: int, keep_alive: KeepAliveTimer
     ) -> SharedLegacySSEHandler:
         """Return the handler of HTTP+SSE."""
-        return SharedLegacySSEHandler(servers, "/sse", "/messages", max_connections, keep_alive, worker=self.worker)
+        return SharedLegacySSEHandler(servers, max_connections, keep_alive, self.worker)
 
     async def open(self) -> None:
         """Connect to the store, once. Raises StoreUnavailableError, and may then be called again."""

@@ -26,15 +26,12 @@ class SharedLegacySSEHandler(LegacySSEHandler):
     def __init__(
         self,
         servers: Sequence[Candidate[Service]],
-        sse_path: str,
-        message_path: str,
         max_connections: int,
         keep_alive: KeepAliveTimer,
-        *,
         worker: Worker,
     ) -> None:
         """Create the handler of a worker."""
-        super().__init__(servers, sse_path, message_path, max_connections, keep_alive)
+        super().__init__(servers, max_connections, keep_alive)
         self._worker = worker
         self._posts: dict[int, asyncio.Future[HTTPError | None]] = {}
         self._last_post = 0

@@ -203,7 +203,7 @@ class MCPASGIApp:
             ready_candidate(server.revision, legacy.service_of_endpoint(server, self._lifespans[id(server.origin)]))
             for server in servers
         ]
-        create = legacy.legacy_endpoint if self._shared is None else self._shared.legacy_sse
+        create = legacy.LegacySSEHandler if self._shared is None else self._shared.legacy_sse
         endpoint: LegacyEndpoint = create(candidates, self._limits.max_sessions, self._keep_alive)
         return endpoint
 

@@ -111,7 +111,7 @@ class StandaloneStream(StoredStream):
     """The stream of a session's GET requests. Any worker writes to it; a GET takes it over from the one before.
 
     Changes are not stored for each session: they are in the log of all changes, and the id of an event has two numbers,
-    that of the last message and that of the last change. Both are stored before they are sent, see `stream_claims`.
+    that of the last message and that of the last change. Both are stored before they are sent, see `claims`.
     """
 
     __slots__ = ("_has_news", "_token", "_former", "_written")

@@ -112,8 +112,17 @@ class _NoOwner:
 UNCHANGED: Final = _NoOwner()
 
 
-class StoringStream(SSEStream):
-    """A stream of one response, as the worker that runs the handler writes it."""
+def session_digest(session_id: str, name: str) -> str:
+    """Return what binds a name to a session, without the id of the session itself."""
+    return sha256(f"{session_id} {name}".encode()).hexdigest()[:16]
+
+
+class StoredStream(SSEStream):
+    """A stream of one response. The worker that runs the handler writes it; any worker sends it.
+
+    A connection that resumes the stream takes it over, see `claims`, and its worker tells the one before to detach its
+    own. The writer sends a hint to the worker with the connection when there is more to read.
+    """
 
     __slots__ = ("_worker", "_ttl", "_owner", "_unstored", "_recent", "_stored", "_storing",
                  "_scheduled", "_ending", "_dropped", "_claim", "_scopes", "requests", "__weakref__")  # fmt: skip
@@ -324,8 +333,10 @@ class StoringStream(SSEStream):
     # ---- when time passes, and when the store has lost its past ------------------------------------------------------
 
     async def live_on(self) -> None:
-        """Let the messages be stored while the stream is open, however long nothing is sent. Raises
-        StoreUnavailableError."""
+        """Let the stream be stored, and found by the worker that writes it, while it is open, however long nothing is
+        sent. Raises StoreUnavailableError."""
+        if self._claim is not None and self.is_attached:
+            await self._worker.store.touch(self._worker.key("holder", self.id), self._ttl)
         if self._owner is None or self._ending:
             return
         if self._stored:
@@ -336,6 +347,9 @@ class StoringStream(SSEStream):
     async def restore(self) -> None:
         """Go on after the store has lost its past, or fail, if the client has not got all that is lost. Raises
         StoreUnavailableError."""
+        if self._claim is not None and self.is_attached:
+            await self._claim.restore()
+            self._look()
         if self._dropped or self._owner is None:
             return
         if self._stored and (lost := await self._last_lost()):
@@ -403,19 +417,7 @@ class StoringStream(SSEStream):
         self._notify()
         await self._send_to_holder("news")
 
-
-def session_digest(session_id: str, name: str) -> str:
-    """Return what binds a name to a session, without the id of the session itself."""
-    return sha256(f"{session_id} {name}".encode()).hexdigest()[:16]
-
-
-class StoredStream(StoringStream):
-    """A stream of one response. The worker that runs the handler writes it; any worker sends it.
-
-    A connection that resumes the stream takes it over, see `stream_claims`, and its worker tells the one before to
-    detach its own. The writer sends a hint to the worker with the connection when there is more to read."""
-
-    __slots__ = ()
+    # ---- the connection ----------------------------------------------------------------------------------------------
 
     async def is_stored(self) -> bool:
         """Return True if there is such a stream."""
@@ -436,19 +438,6 @@ class StoredStream(StoringStream):
         if previous is not None:
             await self._worker.send(previous, "stream", stream=self.id, hint="release", token=token)
         self.last = max(self.last, await self._worker.store.last(self._worker.stream_prefix + self.id))
-
-    async def live_on(self) -> None:
-        """Let the stream be stored, and found by the worker that writes it, while it is open."""
-        if self._claim is not None and self.is_attached:
-            await self._worker.store.touch(self._worker.key("holder", self.id), self._ttl)
-        await super().live_on()
-
-    async def restore(self) -> None:
-        """Go on after the store has lost its past."""
-        if self._claim is not None and self.is_attached:
-            await self._claim.restore()
-            self._look()
-        await super().restore()
 
     def resume_after(self, number: int) -> None:
         """Know the number of the last message that the client has got, which the store may have lost."""

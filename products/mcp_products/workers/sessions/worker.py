@@ -2,7 +2,7 @@
 
 A message of `send` and `broadcast` is a hint, which may be lost. One of `deliver` and `deliver_to_all` is stored, and
 is handled once by each worker that it is for, also if the store loses it. A worker looks every two seconds, and
-whenever messages may have been lost, whether the store has lost its past (`life_signs`). Then it stores again what it
+whenever messages may have been lost, whether the store has lost its past (`mail`). Then it stores again what it
 knows: its sign of life, its mail that was not read, and what the functions of `on_loss` store.
 """
 
@@ -62,27 +62,19 @@ Restore = Callable[[], Awaitable[None]]
 _ResultT = TypeVar("_ResultT")
 
 
-class WatchedStream(Protocol):
-    """A stream that may have to be ended here: another worker writes it, or this one could not store its messages."""
+class WorkerStream(Protocol):
+    """The end of a stream at one worker."""
 
     id: str
-
-    async def end_failed(self, reason: str) -> None:
-        """End the stream, whose requests fail for a reason. Raises StoreUnavailableError."""
-
-
-class ConnectedStream(WatchedStream, Protocol):
-    """The end of a stream at one worker, which the others send hints."""
 
     def on_hint(self, hint: str, token: str = "") -> None:
         """Look for "news", "release" the connection with a token for another one, or "close" it."""
 
-
-class UnstoredStream(Protocol):
-    """A stream with messages to store."""
-
     def store_soon(self) -> None:
         """Store messages whose connection has not come."""
+
+    async def end_failed(self, reason: str) -> None:
+        """End the stream, whose requests fail for a reason. Raises StoreUnavailableError."""
 
 
 def _retrieve(task: asyncio.Task[None]) -> None:
@@ -110,10 +102,10 @@ class Worker:
         self._receivers: dict[str, Receive] = {}
         self._tasks: set[asyncio.Task[Any]] = set()
         self._last_request = 0
-        self.streams: dict[str, ConnectedStream] = {}  # Those with a connection here.
-        self.watched: WeakSet[WatchedStream] = WeakSet()
-        self.unstored: set[UnstoredStream] = set()  # Streams with messages that are not stored yet.
-        self.unwritten: set[WatchedStream] = set()  # Streams with messages that could not be stored.
+        self.streams: dict[str, WorkerStream] = {}  # Those with a connection here.
+        self.watched: WeakSet[WorkerStream] = WeakSet()  # Those that another worker may write.
+        self.unstored: set[WorkerStream] = set()  # Those with messages that are not stored yet.
+        self.unwritten: set[WorkerStream] = set()  # Those with messages that could not be stored.
         self._life = LifeSigns(self.store, self.id, self.key, _ALIVE_SECONDS)
         self._mail = Mailbox(self.store, self.id, self.key, self._handle)
         self._restorers: list[Restore] = []
@@ -243,7 +235,7 @@ class Worker:
         elif (receive := self._receivers.get(kind)) is not None:
             receive(fields)
 
-    def leave(self, stream: WatchedStream, is_watched: bool) -> None:
+    def leave(self, stream: WorkerStream, is_watched: bool) -> None:
         """Give a stream no hints any more, and do not watch who writes it: it has no connection here."""
         if is_watched:
             self.watched.discard(stream)

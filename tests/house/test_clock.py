@@ -18,7 +18,7 @@ EXCEPTIONS = {
     "products/mcp_products/fast/stdio.py": THREADS,
     "products/mcp_products/fast/worker_threads.py": THREADS,
     "products/mcp_products/lint/reading.py": PROCESSES,
-    "products/mcp_products/workers/processes/supervisor.py": PROCESSES,
+    "products/mcp_products/workers/supervisor.py": PROCESSES,
 }
 
 

@@ -16,7 +16,7 @@ from support.clients import connect
 from support.endpoints import Rev
 
 from mcp_generated import App, LocalError
-from mcp_products.workers.processes.supervisor import WorkerPlace
+from mcp_products.workers.supervisor import WorkerPlace
 
 ROOT = Path(__file__).parents[3]
 NUMBERS = ["abc", "-1", "1.5", "0x4", "٤", "4 5", "9" * 5000]

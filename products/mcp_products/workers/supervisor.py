@@ -132,7 +132,7 @@ class TemporaryStore:
         signal.raise_signal(number)
 
 
-_log: Final = logging.getLogger("mcp_runtime.workers.processes.supervisor")
+_log: Final = logging.getLogger("mcp_runtime.workers.supervisor")
 
 _START_SECONDS: Final = 60.0  # Seconds for a worker to serve.
 _TICK: Final = 0.1  # Seconds between two looks at the workers.

@@ -1,1 +1,0 @@
-"""Several processes that serve one endpoint, and the process that starts and ends them."""

@@ -8,18 +8,12 @@ from mcp_runtime._lazy import lazy_members
 
 if TYPE_CHECKING:
     from .limits import Limits as Limits
-    from .names import Claim as Claim
-    from .names import Header as Header
-    from .names import TenantRequest as TenantRequest
+    from .tenants import Claim as Claim
+    from .tenants import Header as Header
+    from .tenants import TenantRequest as TenantRequest
     from .tenants import Tenants as Tenants
     from .usage import Usage as Usage
 
 __getattr__, __dir__ = lazy_members(
-    __name__,
-    {
-        "limits": ("Limits",),
-        "names": ("Claim", "Header", "TenantRequest"),
-        "tenants": ("Tenants",),
-        "usage": ("Usage",),
-    },
+    __name__, {"limits": ("Limits",), "tenants": ("Claim", "Header", "TenantRequest", "Tenants"), "usage": ("Usage",)}
 )

@@ -39,6 +39,11 @@ class Tenant:
         self.key = key
         self.store = store
 
+    @property
+    def lease(self) -> float:
+        """Seconds for which what is held counts, unless it is confirmed: nobody else knows of it without a store."""
+        return math.inf if self.store is None else LEASE
+
     def __eq__(self, other: object) -> bool:
         return isinstance(other, Tenant) and other.key == self.key
 
@@ -62,9 +67,8 @@ class Accounts:
 
         A tenant that is refused very often is refused later: else it would take the time of the others.
         """
-        lease = math.inf if tenant.store is None else LEASE
         holds = {"at_once": 1} if at_once and tenant.limits.at_once is not None else {}
-        wanted = Take(rates, holds, self.worker, lease)
+        wanted = Take(rates, holds, self.worker, tenant.lease)
         try:
             await self._take(tenant, "use", wanted)
         except JSONRPCError:
@@ -90,8 +94,7 @@ class Accounts:
     async def hold(self, tenant: Tenant, limit: str, holder: str, amount: int = 1) -> None:
         """Hold so many more of something. Raises JSONRPCError if the limit has no room."""
         if getattr(tenant.limits, limit) is not None:
-            lease = math.inf if tenant.store is None else LEASE
-            await self._take(tenant, "held", Take(holds={limit: amount}, holder=holder, lease=lease))
+            await self._take(tenant, "held", Take(holds={limit: amount}, holder=holder, lease=tenant.lease))
             self._keep(tenant, limit, holder, amount)
 
     async def set_held(self, tenant: Tenant, limit: str, holder: str, amount: int) -> None:
@@ -100,8 +103,7 @@ class Accounts:
         if getattr(tenant.limits, limit) is None or (not amount and held not in self._holding):
             return
         self._keep(tenant, limit, holder, amount - self._holding.get(held, 0))
-        lease = math.inf if tenant.store is None else LEASE
-        await self._change(tenant, "held", lambda record, now: hold(record, limit, holder, amount, now, lease))
+        await self._change(tenant, "held", lambda record, now: hold(record, limit, holder, amount, now, tenant.lease))
 
     def drop_later(self, tenant: Tenant, limit: str, holder: str) -> None:
         """Give back what a holder has: at once, or as soon as the store can be asked."""

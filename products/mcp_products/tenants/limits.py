@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, Final, NamedTuple
+from typing import Final, NamedTuple
 
 from mcp_runtime.aio.rates import RateLimit
-from mcp_runtime.errors import LocalError
 from mcp_runtime.usage.keywords import checked_fields
 from mcp_runtime.usage.rules import COUNT, instance
 
@@ -64,10 +63,3 @@ class Limits:
     sessions: int | None = None
     subscriptions: int | None = None
     tasks: int | None = None
-
-
-def check_limits(limits: Any) -> Limits:
-    """Return the limits that a function has returned. Raises LocalError for anything else."""
-    if not isinstance(limits, Limits):
-        raise LocalError(f"Tenants(): the function limits= must return Limits(…); {limits!r} is not")
-    return limits

@@ -127,10 +127,8 @@ class Records:
         self._known: OrderedDict[str, bytes] = OrderedDict()  # As this process has stored it last.
         self._locks: WeakValueDictionary[str, asyncio.Lock] = WeakValueDictionary()
 
-    async def change(self, store: Store | None, key: str, change: Change) -> Any:
+    async def change(self, store: Store, key: str, change: Change) -> Any:
         """Return what a change of a record returns. Without the store, what this process knows is changed."""
-        if store is None:
-            return self.change_here(key, change)
         try:
             return await self._change_stored(store, f"tenant:{sha256(key.encode()).hexdigest()[:32]}", change)
         except StoreUnavailableError as error:

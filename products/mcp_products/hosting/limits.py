@@ -9,6 +9,7 @@ from typing import Final, Protocol, cast
 
 from mcp_runtime.aio.tasks import TaskStarter, task_starter
 from mcp_runtime.http.clients import BufferedBytes, ClientKey, client_key
+from mcp_runtime.transports.http_server.limits import HTTPLimits
 
 from .held_responses import WorkInTurn
 
@@ -17,28 +18,6 @@ _FILES: Final = 1024  # Files that a process may have open where the system does
 _TICKS: Final = 10  # How often connections are looked at within the shortest deadline.
 _MAX_TICK: Final = 1.0  # Seconds.
 _LOOPBACK: Final = ("127.0.0.1", "::1", None)  # None is a Unix socket. A proxy on this machine has such an address.
-
-
-class ConnectionLimits(Protocol):
-    """The limits of connections: fields of `HTTPLimits`."""
-
-    @property
-    def head_timeout(self) -> float: ...
-
-    @property
-    def body_timeout(self) -> float: ...
-
-    @property
-    def write_timeout(self) -> float: ...
-
-    @property
-    def max_connections(self) -> int | None: ...
-
-    @property
-    def max_connections_per_address(self) -> int | None: ...
-
-    @property
-    def max_buffered(self) -> int: ...
 
 
 class Observed(Protocol):
@@ -61,7 +40,7 @@ class Observed(Protocol):
 class ServerConnections:
     """The connections of one server. One timer serves all of them."""
 
-    def __init__(self, limits: ConnectionLimits) -> None:
+    def __init__(self, limits: HTTPLimits) -> None:
         """Create the connections, of which there are none yet."""
         self.limits = limits
         self.max_connections = limits.max_connections or default_max_connections()

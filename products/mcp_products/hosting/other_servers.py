@@ -9,7 +9,6 @@ import signal
 import socket
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import fields
 from functools import partial
 from importlib import import_module
 from importlib.util import find_spec
@@ -44,13 +43,11 @@ def check_other_server(name: str, settings: Mapping[str, Any]) -> None:
             "granian with its own --workers and app.asgi(store=…)"
         )
     limits, default = settings.get("limits"), HTTPLimits()
-    for field in fields(HTTPLimits):
-        if field.name in _OF_CONNECTIONS and limits is not None:
-            if getattr(limits, field.name) != getattr(default, field.name):
-                raise LocalError(
-                    f"run(): HTTPLimits({field.name}=…) holds with uvicorn only: leave it out, or leave out "
-                    f"server={name!r}"
-                )
+    for limit in _OF_CONNECTIONS if limits is not None else ():
+        if getattr(limits, limit) != getattr(default, limit):
+            raise LocalError(
+                f"run(): HTTPLimits({limit}=…) holds with uvicorn only: leave it out, or leave out server={name!r}"
+            )
 
 
 class OtherServer:

@@ -12,7 +12,6 @@ import sys
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from functools import partial
-from importlib import import_module
 from importlib.util import find_spec
 from types import FrameType
 from typing import TYPE_CHECKING, Any, Final, Protocol
@@ -29,7 +28,7 @@ from mcp_runtime.transports.http_server.sessions import EndpointSharing
 from mcp_runtime.usage.rules import PROCESSES, number_variable
 
 from .limits import ServerConnections
-from .uvicorn_protocols import ProxyHeaders, with_handshake_deadline
+from .uvicorn_protocols import ProxyHeaders, handshake_deadline
 
 if TYPE_CHECKING:
     from uvicorn import Server
@@ -47,8 +46,8 @@ _WORKER_DRAIN_SECONDS: Final = 10  # The same for one of several workers: the ot
 _LEAVE_SECONDS: Final = 0.5  # Seconds for requests to arrive on connections that were accepted before.
 _TURNS_OF_ACCEPTING: Final = 2  # Iterations of the event loop in which it accepts all connections that wait.
 _TLS: Final = ("ssl_certfile", "ssl_keyfile", "ssl_context_factory")  # Settings of uvicorn with which it uses TLS.
-_NEEDS_UVICORN: Final = "a server over HTTP needs uvicorn: pip install 'mcp-generated[http]'"
 _OTHERS: Final = f"{__package__}.other_servers"
+_METRICS: Final = "mcp_products.metrics.process"
 _NO_FOLDER: Final = "-"  # Workers that have a store of their own, and are not measured, need no temporary folder.
 _LOOP: Final = f"{__package__}.accepting:AcceptingLoop"  # Where asyncio has the Proactor of Windows.
 _EXIT_SECONDS: Final = 0.75  # Further seconds after which the process exits whatever its handlers do.
@@ -102,8 +101,6 @@ def serve_with_uvicorn(servers: Sequence[Service], *, host: str = _THIS_MACHINE,
 
 def _supervise(workers: int, host: str, **settings: Any) -> None:
     """Serve with several processes until SIGINT or SIGTERM."""
-    if find_spec("uvicorn") is None:
-        raise LocalError(_NEEDS_UVICORN)
     processes: Any = stores.workers("workers= of run()")
     processes.check_program()
     needs_folder = settings.get("store", "memory") == "memory" or settings.get("metrics_path") is not None
@@ -152,16 +149,11 @@ async def serve_http(servers: Sequence[Service], *, host: str = _THIS_MACHINE, *
 
 
 def _check_server(settings: Mapping[str, Any]) -> None:
-    """Raise LocalError for settings that do not work with the server that `server` names."""
+    """Raise LocalError if the server that `server` names is not installed, or if settings do not work with it."""
     if (name := settings.get("server", "uvicorn")) != "uvicorn":
         load(_OTHERS).check_other_server(name, settings)
-
-
-def _require_uvicorn() -> None:
-    try:
-        import_module("uvicorn")
-    except ModuleNotFoundError as error:
-        raise LocalError(_NEEDS_UVICORN) from error
+    elif find_spec("uvicorn") is None:
+        raise LocalError("a server over HTTP needs uvicorn: pip install 'mcp-generated[http]'")
 
 
 def _prepare(
@@ -177,8 +169,6 @@ def _prepare(
     **settings: Any,
 ) -> tuple[ASGIServer, socket.socket]:
     """Return an ASGI server, which writes its URLs to standard error, and its listening socket."""
-    if server == "uvicorn":
-        _require_uvicorn()
     if place is None:
         _warn_about_hosts(host, settings.get("hosts"))
     if (measured_at := settings.pop("metrics_path", None)) is not None:
@@ -205,22 +195,21 @@ def _prepare(
         **({"loop": _LOOP} if hasattr(asyncio, "IocpProactor") else {}),
         **(uvicorn or {}),
     }
-    limits = settings.get("limits") or HTTPLimits()
-    connections = ServerConnections(limits)
+    connections = ServerConnections(settings.get("limits") or HTTPLimits())
     server_class = _server_class(application, connections, exit_timer, place, urls, shared is not None)
     loaded: Any = Config(application, **config)
     loaded.load()
     if isinstance(loaded.loaded_app, ProxyHeadersMiddleware) and loaded.loaded_app.app is application:
         loaded.loaded_app = ProxyHeaders(loaded.loaded_app)
     loaded.http_protocol_class = observed(loaded.http_protocol_class, connections)
-    return with_handshake_deadline(server_class, limits.head_timeout)(loaded), listener
+    return server_class(loaded), listener
 
 
 def _temporary_store(processes: Any, url: str, is_measured: bool) -> Any:
     """Return the store of a worker in a temporary folder, where it also writes what it measures."""
     if not is_measured:
         return processes.TemporaryStore.of_worker(url)
-    process = load("mcp_products.metrics.process").PROCESS
+    process = load(_METRICS).PROCESS
     temporary = processes.TemporaryStore.of_worker(url, process.end)
     process.share(temporary.folder)
     return temporary
@@ -229,7 +218,7 @@ def _temporary_store(processes: Any, url: str, is_measured: bool) -> Any:
 def metrics_route(path: str) -> Any:
     """Return the route of what this process has measured. Raises LocalError if an extra is missing."""
     try:
-        return load("mcp_products.metrics.route").metrics_route(path)
+        return load(_METRICS).metrics_route(path)
     except ModuleNotFoundError as error:
         raise LocalError(f"metrics_path= needs {error.name}: pip install 'mcp-generated[metrics]'") from None
 
@@ -255,7 +244,8 @@ def _server_class(
         """A uvicorn server that writes its URLs, and ends all streams before uvicorn waits for them."""
 
         async def startup(self, sockets: list[socket.socket] | None = None) -> None:
-            await super().startup(sockets)
+            with handshake_deadline(connections.limits.head_timeout):
+                await super().startup(sockets)
             # From here on uvicorn handles signals: who has read the line may stop the server.
             if place is not None:
                 await application.open()

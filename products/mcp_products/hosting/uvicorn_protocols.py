@@ -1,17 +1,13 @@
-"""The headers of proxies, as uvicorn's middleware reads them."""
+"""What uvicorn lacks: headers of proxies without a coroutine, a deadline for TLS handshakes, refusals that are read."""
 
 from __future__ import annotations
 
 import asyncio
-import socket
 from collections.abc import Awaitable, Coroutine, Generator
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any, Final, cast
+from typing import Any, Final, cast
 
 from mcp_runtime.http.asgi import ASGIApp, Receive, Scope, Send
-
-if TYPE_CHECKING:
-    from uvicorn import Server
 
 _SECONDS: Final = 1.0  # For the request of the client to come.
 _MAX_WAITING: Final = 100  # Connections that are closed later at the same time; others are closed at once.
@@ -54,18 +50,8 @@ async def _do_nothing(scope: Scope, receive: Receive, send: Send) -> None:
 # A deadline for TLS handshakes: uvicorn sees a connection when its handshake is complete, and sets none itself.
 
 
-def with_handshake_deadline(server_class: type[Server], seconds: float) -> type[Server]:
-    """Return a class of servers that cut a connection whose TLS handshake takes longer than so many seconds."""
-
-    async def startup(self: Server, sockets: list[socket.socket] | None = None) -> None:
-        with _handshake_deadline(seconds):
-            await server_class.startup(self, sockets)
-
-    return type(f"TLS{server_class.__name__}", (server_class,), {"startup": startup})
-
-
 @contextmanager
-def _handshake_deadline(seconds: float) -> Generator[None, None, None]:
+def handshake_deadline(seconds: float) -> Generator[None, None, None]:
     """Let the servers with TLS that the running event loop creates meanwhile cut a handshake after so many seconds."""
     loop = cast(Any, asyncio.get_running_loop())
     create_server = loop.create_server

@@ -8,13 +8,21 @@ import threading
 from collections.abc import Callable, Iterable
 from importlib import import_module
 from pathlib import Path
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from pydantic_core import from_json, to_json
 
+from mcp_runtime._lazy import LazyModule
 from mcp_runtime.errors import LocalError
 
-from .families import Family, counters, merged
+from .families import Family, content_type, counters, merged, text_of
+
+if TYPE_CHECKING:
+    from starlette import responses, routing
+    from starlette.requests import Request
+else:  # Imported when they are used.
+    responses = LazyModule("starlette.responses")
+    routing = LazyModule("starlette.routing")
 
 Source = Callable[[], Iterable[Family]]
 
@@ -159,3 +167,20 @@ class ProcessMetrics:
 
 PROCESS: Final = ProcessMetrics()
 """What this process measures."""
+
+
+# ---- the route that Prometheus scrapes -------------------------------------------------------------------------------
+
+
+def metrics_route(path: str) -> Any:
+    """Return a Starlette route with what all processes of the endpoint have measured. It has no authentication.
+
+    Raises LocalError where nothing can be measured.
+    """
+    PROCESS.begin()
+    return routing.Route(path, _metrics, methods=["GET"])
+
+
+def _metrics(request: Request) -> Any:  # Starlette runs it in a thread.
+    openmetrics, content = content_type(request.headers.get("accept", ""))
+    return responses.Response(text_of(PROCESS.all(), openmetrics), media_type=content)

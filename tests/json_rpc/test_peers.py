@@ -15,7 +15,7 @@ from click.testing import CliRunner
 from support.project import ROOT
 
 from mcp_codegen.cli.main import main
-from mcp_products.json_rpc.framing import ContentLengthDecoder, with_header
+from mcp_products.json_rpc.peer import ContentLengthDecoder, with_header
 from mcp_runtime.errors import (
     ConnectionClosedError,
     InvalidMessageError,

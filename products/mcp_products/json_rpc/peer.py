@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import re
 from collections.abc import AsyncGenerator, Mapping
 from contextlib import asynccontextmanager, suppress
 from typing import TYPE_CHECKING, Any, ClassVar, Final, Literal, Self
@@ -26,7 +27,7 @@ from mcp_runtime.errors import (
     RequestTimeoutError,
 )
 from mcp_runtime.protocol import jsonrpc
-from mcp_runtime.protocol.framing import MAX_MESSAGE_BYTES, SizeLimit
+from mcp_runtime.protocol.framing import DEFAULT_LIMIT, MAX_MESSAGE_BYTES, OversizedMessage, SizeLimit
 from mcp_runtime.protocol.jsonrpc import (
     ErrorMessage,
     MalformedMessage,
@@ -40,7 +41,6 @@ from mcp_runtime.transports.stdio.child import OnLine
 from mcp_runtime.transports.stdio.lines import LineTransport
 
 from .debug_adapter import DebugAdapterMessages
-from .framing import ContentLengthDecoder, with_header
 from .rows import Handlers, NotificationRow, RequestRow, Row, checked, decoded
 
 if TYPE_CHECKING:
@@ -59,6 +59,9 @@ REQUEST_CANCELLED: Final = -32800  # LSP and ACP have this code for it.
 _MAX_RUNNING: Final = 1000  # Requests of the other side that are handled at the same time.
 _MAX_WAITING: Final = 10_000  # Messages of the other side that wait for the handler of a notification.
 _MAX_BYTES: Final = 64 * 1024 * 1024  # Bytes of the messages of the other side that wait or are handled.
+_END: Final = b"\r\n\r\n"
+_MAX_HEADER: Final = 4096  # Bytes.
+_LENGTH: Final = re.compile(rb"(?:^|\r\n)content-length[ \t]*:[ \t]*(\d{1,12})[ \t]*(?:\r\n|\Z)", re.IGNORECASE)
 
 _log: Final = logging.getLogger("mcp_runtime.json_rpc.peer")
 
@@ -307,3 +310,66 @@ class Peer(Handlers):
     def _respond(self, response: bytes) -> None:
         with suppress(ConnectionClosedError):
             self._send(response)
+
+
+# Messages with a header, as the Language Server Protocol and the Debug Adapter Protocol frame them:
+# https://microsoft.github.io/language-server-protocol/specifications/lsp/3.17/specification/#headerPart
+
+
+def with_header(message: bytes) -> bytes:
+    """Return a message below its header. The transport ends it with a line feed, which counts as whitespace of it."""
+    return b"Content-Length: %d\r\n\r\n%b" % (len(message) + 1, message)
+
+
+class ContentLengthDecoder:
+    """A decoder of messages with `Content-Length`. `broken` is True after a header that has none; the last message is
+    then empty, and nothing is read any more."""
+
+    def __init__(self, limit: SizeLimit = DEFAULT_LIMIT) -> None:
+        """Create a decoder for messages within a limit; of longer ones the rest is skipped."""
+        self._limit = limit
+        self._data = bytearray()
+        self._length: int | None = None
+        self._skipped = 0  # Bytes of a message beyond the limit that are still to come.
+        self.broken = False
+
+    def feed(self, data: bytes) -> list[bytes]:
+        """Return the messages that these bytes complete; a message beyond the limit is an OversizedMessage."""
+        if self.broken:
+            return []
+        self._data += data
+        messages: list[bytes] = []
+        while self._data and not self.broken:
+            if self._skipped:
+                skipped = min(self._skipped, len(self._data))
+                del self._data[:skipped]
+                self._skipped -= skipped
+            elif self._length is None:
+                if not self._read_header():
+                    break
+            elif self._length > self._limit.bytes:
+                beginning = self._data[: min(self._length, _MAX_HEADER)]
+                messages.append(OversizedMessage(bytes(beginning), self._limit))
+                del self._data[: len(beginning)]
+                self._skipped = self._length - len(beginning)
+                self._length = None
+            elif len(self._data) >= self._length:
+                messages.append(bytes(self._data[: self._length]))
+                del self._data[: self._length]
+                self._length = None
+            else:
+                break
+        if self.broken:
+            messages.append(b"")
+        return messages
+
+    def _read_header(self) -> bool:
+        """Read the length of the next message. Return False if its header is incomplete, or has none."""
+        end = self._data.find(_END, 0, _MAX_HEADER)
+        match = _LENGTH.search(self._data, 0, end + 2) if end >= 0 else None
+        if match is None:
+            self.broken = end >= 0 or len(self._data) >= _MAX_HEADER
+            return False
+        self._length = int(match[1])
+        del self._data[: end + len(_END)]
+        return True

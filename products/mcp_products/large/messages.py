@@ -1,14 +1,17 @@
-"""The large messages of a session: handled in pieces, in the order in which they arrived."""
+"""The large messages of a session: handled in pieces, between which an event loop does other work, in their order."""
 
 from __future__ import annotations
 
 import asyncio
 import gc
 from collections import deque
-from collections.abc import AsyncGenerator, Callable, Generator, Hashable
+from collections.abc import AsyncGenerator, Callable, Generator, Hashable, Iterator, Mapping
 from contextlib import ExitStack, asynccontextmanager, contextmanager
-from typing import Any, Final, Protocol
+from functools import cache
+from typing import TYPE_CHECKING, Annotated, Any, Final, Protocol, get_args, get_origin
 from weakref import WeakKeyDictionary
+
+from pydantic_core import ValidationError
 
 from mcp_runtime.http.asgi import RefusedRequestError
 from mcp_runtime.http.headers import HTTPError
@@ -16,9 +19,11 @@ from mcp_runtime.protocol import jsonrpc
 from mcp_runtime.protocol.connection import Connection, Event
 from mcp_runtime.protocol.framing import LARGE, OversizedMessage
 from mcp_runtime.protocol.json_text import MAX_PARTS, counts_of_parts
-from mcp_runtime.protocol.jsonrpc import INTERNAL_ERROR, Message
+from mcp_runtime.protocol.jsonrpc import INTERNAL_ERROR, Message, NotificationMessage, RequestMessage, ResultMessage
+from mcp_runtime.protocol.models import is_list, is_object, validator
 
-from .pieces import release_in_pieces, validate_in_pieces
+if TYPE_CHECKING:
+    from pydantic import BaseModel
 
 # Turns for work that blocks an event loop: one piece of it in an iteration, and clients take turns.
 
@@ -27,9 +32,12 @@ _MAX_WAITING_OF_ALL: Final = 256 * 1024 * 1024
 _MANY: Final = 20_000  # Objects that take about two milliseconds to visit.
 _TURNS: Final[WeakKeyDictionary[asyncio.AbstractEventLoop, Turns]] = WeakKeyDictionary()
 _END: Final = object()
+_PIECE: Final = 1000  # Items of a list, or members of an object.
 _LARGE_BODIES_TOO_MANY: Final = HTTPError(
     503, "too many large messages wait: send one after the other", INTERNAL_ERROR, retry_after=1, limit="large"
 )
+
+Validate = Callable[[object], Any]
 
 
 class Turns:
@@ -266,3 +274,73 @@ async def read_large(
         if connection is not None:
             release_soon(await validate(connection, message))
     return message
+
+
+# What of a message is validated in pieces.
+
+
+def validate_in_pieces(
+    connection: Connection, message: Message | list[Message], validated: list[list[Any]]
+) -> Iterator[None]:
+    """Validate the long lists of a message, and replace their items by the results; yield after each piece.
+
+    It ends at the first wrong item: `receive_message` then has to validate what is left, and reports the error.
+    `validated` gets a list of the results of each, for `release_in_pieces`.
+    """
+    match message:
+        case RequestMessage(method=method, params=params) | NotificationMessage(method=method, params=params):
+            row, value = connection.receivable.get(method), params
+            shape = None if row is None else row.params
+        case ResultMessage(id=id, result=result):
+            pending, value = connection.pending.get(id), result
+            shape = None if pending is None else pending[0].result
+        case _:
+            return
+    if shape is None or not is_object(value):
+        return
+    for name, validate in _long_properties(shape).items():
+        items = value.get(name)
+        if (is_list(items) or is_object(items)) and len(items) > _PIECE:
+            try:
+                yield from _validate_items(items, validate)
+            except ValidationError:
+                return
+            finally:
+                validated.append(list(items.values() if is_object(items) else items))
+
+
+def release_in_pieces(validated: list[list[Any]]) -> Iterator[None]:
+    """Release the results of `validate_in_pieces`; yield after each piece.
+
+    Where nobody else holds them, they are freed here: to free all at once takes as long as to validate them.
+    """
+    while validated:
+        items = validated.pop()
+        while items:
+            del items[-_PIECE:]
+            yield
+
+
+def _validate_items(items: list[Any] | dict[str, Any], validate: Validate) -> Iterator[None]:
+    if is_list(items):
+        for start in range(0, len(items), _PIECE):
+            items[start : start + _PIECE] = validate(items[start : start + _PIECE])
+            yield
+    elif is_object(items):
+        names = list(items)
+        for start in range(0, len(names), _PIECE):
+            items.update(validate({name: items[name] for name in names[start : start + _PIECE]}))
+            yield
+
+
+@cache
+def _long_properties(shape: type[BaseModel]) -> Mapping[str, Validate]:
+    """Return the properties of a type that are lists or objects of models, and what validates a part of each."""
+    shape.model_rebuild()
+    properties: dict[str, Validate] = {}
+    for name, field in shape.__pydantic_fields__.items():
+        for choice in (field.annotation, *get_args(field.annotation)):
+            kind = get_args(choice)[0] if get_origin(choice) is Annotated else choice
+            if get_origin(kind) in (list, dict) and get_args(kind)[-1] not in (Any, str):
+                properties[field.alias or name] = validator(kind)
+    return properties

@@ -4,20 +4,145 @@
 
 from typing import TYPE_CHECKING
 
-from mcp_runtime.products import missing as _missing
-
-try:
-    import mcp_products.auth as _area
-except ModuleNotFoundError as error:
-    raise _missing(error) from None
+from mcp_runtime._lazy import lazy_module as _lazy_module
+from mcp_runtime._lazy import load as _load
 
 if TYPE_CHECKING:
-    from mcp_products.auth import *
+    from mcp_products.auth.authorization_server.app import AuthorizationServer as AuthorizationServer
+    from mcp_products.auth.authorization_server.app import AuthorizationServerLimits as AuthorizationServerLimits
+    from mcp_products.auth.authorization_server.authorize import Login as Login
+    from mcp_products.auth.authorization_server.http import HTTPRequest as HTTPRequest
+    from mcp_products.auth.authorization_server.http import HTTPResponse as HTTPResponse
+    from mcp_products.auth.authorization_server.models import OAuthClient as OAuthClient
+    from mcp_products.auth.authorization_server.models import OAuthError as OAuthError
+    from mcp_products.auth.authorization_server.models import OAuthErrorCode as OAuthErrorCode
+    from mcp_products.auth.authorization_server.storage import AuthorizationStorage as AuthorizationStorage
+    from mcp_products.auth.authorization_server.storage import SQLiteStorage as SQLiteStorage
+    from mcp_products.auth.authorization_server.store_storage import StoreStorage as StoreStorage
+    from mcp_products.auth.authorization_server.tokens import TokenLifetimes as TokenLifetimes
+    from mcp_products.auth.authorization_server.upstream import UpstreamProvider as UpstreamProvider
+    from mcp_products.auth.client.browser import LoopbackBrowser as LoopbackBrowser
+    from mcp_products.auth.client.grants import AuthorizationCode as AuthorizationCode
+    from mcp_products.auth.client.grants import ClientCredentials as ClientCredentials
+    from mcp_products.auth.client.grants import Grant as Grant
+    from mcp_products.auth.client.grants import IdentityAssertion as IdentityAssertion
+    from mcp_products.auth.client.grants import JWTAssertion as JWTAssertion
+    from mcp_products.auth.client.grants import TokenRequest as TokenRequest
+    from mcp_products.auth.client.provider import OAuthClientProvider as OAuthClientProvider
+    from mcp_products.auth.client.storage import FileTokenStorage as FileTokenStorage
+    from mcp_products.auth.client.storage import InMemoryTokenStorage as InMemoryTokenStorage
+    from mcp_products.auth.client.storage import KeyringTokenStorage as KeyringTokenStorage
+    from mcp_products.auth.client.storage import OAuthClientInformation as OAuthClientInformation
+    from mcp_products.auth.client.storage import OAuthToken as OAuthToken
+    from mcp_products.auth.client.storage import StoredCredentials as StoredCredentials
+    from mcp_products.auth.client.storage import TokenStorage as TokenStorage
+    from mcp_products.auth.discovery import DiscoveryMethod as DiscoveryMethod
+    from mcp_products.auth.http import URLPolicy as URLPolicy
+    from mcp_products.auth.providers.provider import IdentityProvider as IdentityProvider
+    from mcp_products.auth.resource_server.dpop import DPoPVerifier as DPoPVerifier
+    from mcp_products.auth.resource_server.dpop import InMemoryReplayCache as InMemoryReplayCache
+    from mcp_products.auth.resource_server.dpop import ReplayCache as ReplayCache
+    from mcp_products.auth.resource_server.dpop import StoreReplayCache as StoreReplayCache
+    from mcp_products.auth.resource_server.protection import ResourceServer as ResourceServer
+    from mcp_products.auth.resource_server.verifiers import AnyVerifier as AnyVerifier
+    from mcp_products.auth.resource_server.verifiers import IntrospectionVerifier as IntrospectionVerifier
+    from mcp_products.auth.resource_server.verifiers import JWTVerifier as JWTVerifier
+    from mcp_products.auth.resource_server.verifiers import TokenVerifier as TokenVerifier
+    from mcp_runtime.session.interfaces import AuthenticatedUser as AuthenticatedUser
 
+__all__ = [
+    "AnyVerifier",
+    "AuthenticatedUser",
+    "AuthorizationCode",
+    "AuthorizationServer",
+    "AuthorizationServerLimits",
+    "AuthorizationStorage",
+    "ClientCredentials",
+    "DPoPVerifier",
+    "DiscoveryMethod",
+    "FileTokenStorage",
+    "Grant",
+    "HTTPRequest",
+    "HTTPResponse",
+    "IdentityAssertion",
+    "IdentityProvider",
+    "InMemoryReplayCache",
+    "InMemoryTokenStorage",
+    "IntrospectionVerifier",
+    "JWTAssertion",
+    "JWTVerifier",
+    "KeyringTokenStorage",
+    "Login",
+    "LoopbackBrowser",
+    "OAuthClient",
+    "OAuthClientInformation",
+    "OAuthClientProvider",
+    "OAuthError",
+    "OAuthErrorCode",
+    "OAuthToken",
+    "ReplayCache",
+    "ResourceServer",
+    "SQLiteStorage",
+    "StoreReplayCache",
+    "StoreStorage",
+    "StoredCredentials",
+    "TokenLifetimes",
+    "TokenRequest",
+    "TokenStorage",
+    "TokenVerifier",
+    "URLPolicy",
+    "UpstreamProvider",
+]
 
-def __getattr__(name: str) -> object:
-    return getattr(_area, name)
+_load("mcp_products.auth")  # Whose distribution may not be installed.
+
+__getattr__, _ = _lazy_module(
+    __name__,
+    names={
+        "AuthorizationServer": "mcp_products.auth.authorization_server.app",
+        "AuthorizationServerLimits": "mcp_products.auth.authorization_server.app",
+        "Login": "mcp_products.auth.authorization_server.authorize",
+        "HTTPRequest": "mcp_products.auth.authorization_server.http",
+        "HTTPResponse": "mcp_products.auth.authorization_server.http",
+        "OAuthClient": "mcp_products.auth.authorization_server.models",
+        "OAuthError": "mcp_products.auth.authorization_server.models",
+        "OAuthErrorCode": "mcp_products.auth.authorization_server.models",
+        "AuthorizationStorage": "mcp_products.auth.authorization_server.storage",
+        "SQLiteStorage": "mcp_products.auth.authorization_server.storage",
+        "StoreStorage": "mcp_products.auth.authorization_server.store_storage",
+        "TokenLifetimes": "mcp_products.auth.authorization_server.tokens",
+        "UpstreamProvider": "mcp_products.auth.authorization_server.upstream",
+        "LoopbackBrowser": "mcp_products.auth.client.browser",
+        "AuthorizationCode": "mcp_products.auth.client.grants",
+        "ClientCredentials": "mcp_products.auth.client.grants",
+        "Grant": "mcp_products.auth.client.grants",
+        "IdentityAssertion": "mcp_products.auth.client.grants",
+        "JWTAssertion": "mcp_products.auth.client.grants",
+        "TokenRequest": "mcp_products.auth.client.grants",
+        "OAuthClientProvider": "mcp_products.auth.client.provider",
+        "FileTokenStorage": "mcp_products.auth.client.storage",
+        "InMemoryTokenStorage": "mcp_products.auth.client.storage",
+        "KeyringTokenStorage": "mcp_products.auth.client.storage",
+        "OAuthClientInformation": "mcp_products.auth.client.storage",
+        "OAuthToken": "mcp_products.auth.client.storage",
+        "StoredCredentials": "mcp_products.auth.client.storage",
+        "TokenStorage": "mcp_products.auth.client.storage",
+        "DiscoveryMethod": "mcp_products.auth.discovery",
+        "URLPolicy": "mcp_products.auth.http",
+        "IdentityProvider": "mcp_products.auth.providers.provider",
+        "DPoPVerifier": "mcp_products.auth.resource_server.dpop",
+        "InMemoryReplayCache": "mcp_products.auth.resource_server.dpop",
+        "ReplayCache": "mcp_products.auth.resource_server.dpop",
+        "StoreReplayCache": "mcp_products.auth.resource_server.dpop",
+        "ResourceServer": "mcp_products.auth.resource_server.protection",
+        "AnyVerifier": "mcp_products.auth.resource_server.verifiers",
+        "IntrospectionVerifier": "mcp_products.auth.resource_server.verifiers",
+        "JWTVerifier": "mcp_products.auth.resource_server.verifiers",
+        "TokenVerifier": "mcp_products.auth.resource_server.verifiers",
+        "AuthenticatedUser": "mcp_runtime.session.interfaces",
+    },
+)
 
 
 def __dir__() -> list[str]:
-    return dir(_area)
+    return __all__

@@ -4,20 +4,40 @@
 
 from typing import TYPE_CHECKING
 
-from mcp_runtime.products import missing as _missing
-
-try:
-    import mcp_products.code_mode as _area
-except ModuleNotFoundError as error:
-    raise _missing(error) from None
+from mcp_runtime._lazy import lazy_module as _lazy_module
+from mcp_runtime._lazy import load as _load
 
 if TYPE_CHECKING:
-    from mcp_products.code_mode import *
+    from mcp_products.code_mode.monty import MontySandbox as MontySandbox
+    from mcp_products.code_mode.sandbox import CallFunction as CallFunction
+    from mcp_products.code_mode.sandbox import CodeLimits as CodeLimits
+    from mcp_products.code_mode.sandbox import ProgramError as ProgramError
+    from mcp_products.code_mode.sandbox import Sandbox as Sandbox
+    from mcp_products.code_mode.transform import CodeMode as CodeMode
 
+__all__ = [
+    "CallFunction",
+    "CodeLimits",
+    "CodeMode",
+    "MontySandbox",
+    "ProgramError",
+    "Sandbox",
+]
 
-def __getattr__(name: str) -> object:
-    return getattr(_area, name)
+_load("mcp_products.code_mode")  # Whose distribution may not be installed.
+
+__getattr__, _ = _lazy_module(
+    __name__,
+    names={
+        "MontySandbox": "mcp_products.code_mode.monty",
+        "CallFunction": "mcp_products.code_mode.sandbox",
+        "CodeLimits": "mcp_products.code_mode.sandbox",
+        "ProgramError": "mcp_products.code_mode.sandbox",
+        "Sandbox": "mcp_products.code_mode.sandbox",
+        "CodeMode": "mcp_products.code_mode.transform",
+    },
+)
 
 
 def __dir__() -> list[str]:
-    return dir(_area)
+    return __all__

@@ -4,20 +4,76 @@
 
 from typing import TYPE_CHECKING
 
-from mcp_runtime.products import missing as _missing
-
-try:
-    import mcp_products.app.dependencies as _area
-except ModuleNotFoundError as error:
-    raise _missing(error) from None
+from mcp_runtime._lazy import lazy_module as _lazy_module
 
 if TYPE_CHECKING:
-    from mcp_products.app.dependencies import *
+    from mcp_products.app.context.current import get_access_token as get_access_token
+    from mcp_products.app.context.current import get_context as get_context
+    from mcp_products.app.context.current import get_http_headers as get_http_headers
+    from mcp_products.app.context.current import get_http_request as get_http_request
+    from mcp_products.app.context.current import get_server as get_server
+    from mcp_products.app.dependencies.markers import CallArgument as CallArgument
+    from mcp_products.app.dependencies.markers import CurrentAccessToken as CurrentAccessToken
+    from mcp_products.app.dependencies.markers import CurrentContext as CurrentContext
+    from mcp_products.app.dependencies.markers import CurrentFastMCP as CurrentFastMCP
+    from mcp_products.app.dependencies.markers import CurrentHeaders as CurrentHeaders
+    from mcp_products.app.dependencies.markers import CurrentRequest as CurrentRequest
+    from mcp_products.app.dependencies.markers import Depends as Depends
+    from mcp_products.app.dependencies.markers import Elicit as Elicit
+    from mcp_products.app.dependencies.markers import ListRoots as ListRoots
+    from mcp_products.app.dependencies.markers import Progress as Progress
+    from mcp_products.app.dependencies.markers import Resolve as Resolve
+    from mcp_products.app.dependencies.markers import Sample as Sample
+    from mcp_products.app.dependencies.markers import TokenClaim as TokenClaim
+    from mcp_products.app.dependencies.resolution import Shared as Shared
 
+__all__ = [
+    "CallArgument",
+    "CurrentAccessToken",
+    "CurrentContext",
+    "CurrentFastMCP",
+    "CurrentHeaders",
+    "CurrentRequest",
+    "Depends",
+    "Elicit",
+    "ListRoots",
+    "Progress",
+    "Resolve",
+    "Sample",
+    "Shared",
+    "TokenClaim",
+    "get_access_token",
+    "get_context",
+    "get_http_headers",
+    "get_http_request",
+    "get_server",
+]
 
-def __getattr__(name: str) -> object:
-    return getattr(_area, name)
+__getattr__, _ = _lazy_module(
+    __name__,
+    names={
+        "get_access_token": "mcp_products.app.context.current",
+        "get_context": "mcp_products.app.context.current",
+        "get_http_headers": "mcp_products.app.context.current",
+        "get_http_request": "mcp_products.app.context.current",
+        "get_server": "mcp_products.app.context.current",
+        "CallArgument": "mcp_products.app.dependencies.markers",
+        "CurrentAccessToken": "mcp_products.app.dependencies.markers",
+        "CurrentContext": "mcp_products.app.dependencies.markers",
+        "CurrentFastMCP": "mcp_products.app.dependencies.markers",
+        "CurrentHeaders": "mcp_products.app.dependencies.markers",
+        "CurrentRequest": "mcp_products.app.dependencies.markers",
+        "Depends": "mcp_products.app.dependencies.markers",
+        "Elicit": "mcp_products.app.dependencies.markers",
+        "ListRoots": "mcp_products.app.dependencies.markers",
+        "Progress": "mcp_products.app.dependencies.markers",
+        "Resolve": "mcp_products.app.dependencies.markers",
+        "Sample": "mcp_products.app.dependencies.markers",
+        "TokenClaim": "mcp_products.app.dependencies.markers",
+        "Shared": "mcp_products.app.dependencies.resolution",
+    },
+)
 
 
 def __dir__() -> list[str]:
-    return dir(_area)
+    return __all__

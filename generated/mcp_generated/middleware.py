@@ -4,20 +4,84 @@
 
 from typing import TYPE_CHECKING
 
-from mcp_runtime.products import missing as _missing
-
-try:
-    import mcp_products.app.middleware as _area
-except ModuleNotFoundError as error:
-    raise _missing(error) from None
+from mcp_runtime._lazy import lazy_module as _lazy_module
 
 if TYPE_CHECKING:
-    from mcp_products.app.middleware import *
+    from mcp_products.app.middleware.authorization import AccessRequest as AccessRequest
+    from mcp_products.app.middleware.authorization import AuthMiddleware as AuthMiddleware
+    from mcp_products.app.middleware.authorization import AuthorizationCheck as AuthorizationCheck
+    from mcp_products.app.middleware.authorization import own_scopes as own_scopes
+    from mcp_products.app.middleware.authorization import require_scopes as require_scopes
+    from mcp_products.app.middleware.authorization import restrict_tag as restrict_tag
+    from mcp_products.app.middleware.caching import ResponseCachingMiddleware as ResponseCachingMiddleware
+    from mcp_products.app.middleware.hooks import CallNext as CallNext
+    from mcp_products.app.middleware.hooks import Middleware as Middleware
+    from mcp_products.app.middleware.hooks import MiddlewareContext as MiddlewareContext
+    from mcp_products.app.middleware.limits import RateLimitingMiddleware as RateLimitingMiddleware
+    from mcp_products.app.middleware.limits import ResponseLimitingMiddleware as ResponseLimitingMiddleware
+    from mcp_products.app.middleware.limits import (
+        SlidingWindowRateLimitingMiddleware as SlidingWindowRateLimitingMiddleware,
+    )
+    from mcp_products.app.middleware.logging import DetailedTimingMiddleware as DetailedTimingMiddleware
+    from mcp_products.app.middleware.logging import ErrorHandlingMiddleware as ErrorHandlingMiddleware
+    from mcp_products.app.middleware.logging import LoggingMiddleware as LoggingMiddleware
+    from mcp_products.app.middleware.logging import RetryMiddleware as RetryMiddleware
+    from mcp_products.app.middleware.logging import StructuredLoggingMiddleware as StructuredLoggingMiddleware
+    from mcp_products.app.middleware.logging import TimingMiddleware as TimingMiddleware
+    from mcp_products.app.middleware.tools import PingMiddleware as PingMiddleware
+    from mcp_products.app.middleware.tools import ToolInjectionMiddleware as ToolInjectionMiddleware
 
+__all__ = [
+    "AccessRequest",
+    "AuthMiddleware",
+    "AuthorizationCheck",
+    "CallNext",
+    "DetailedTimingMiddleware",
+    "ErrorHandlingMiddleware",
+    "LoggingMiddleware",
+    "Middleware",
+    "MiddlewareContext",
+    "PingMiddleware",
+    "RateLimitingMiddleware",
+    "ResponseCachingMiddleware",
+    "ResponseLimitingMiddleware",
+    "RetryMiddleware",
+    "SlidingWindowRateLimitingMiddleware",
+    "StructuredLoggingMiddleware",
+    "TimingMiddleware",
+    "ToolInjectionMiddleware",
+    "own_scopes",
+    "require_scopes",
+    "restrict_tag",
+]
 
-def __getattr__(name: str) -> object:
-    return getattr(_area, name)
+__getattr__, _ = _lazy_module(
+    __name__,
+    names={
+        "AccessRequest": "mcp_products.app.middleware.authorization",
+        "AuthMiddleware": "mcp_products.app.middleware.authorization",
+        "AuthorizationCheck": "mcp_products.app.middleware.authorization",
+        "own_scopes": "mcp_products.app.middleware.authorization",
+        "require_scopes": "mcp_products.app.middleware.authorization",
+        "restrict_tag": "mcp_products.app.middleware.authorization",
+        "ResponseCachingMiddleware": "mcp_products.app.middleware.caching",
+        "CallNext": "mcp_products.app.middleware.hooks",
+        "Middleware": "mcp_products.app.middleware.hooks",
+        "MiddlewareContext": "mcp_products.app.middleware.hooks",
+        "RateLimitingMiddleware": "mcp_products.app.middleware.limits",
+        "ResponseLimitingMiddleware": "mcp_products.app.middleware.limits",
+        "SlidingWindowRateLimitingMiddleware": "mcp_products.app.middleware.limits",
+        "DetailedTimingMiddleware": "mcp_products.app.middleware.logging",
+        "ErrorHandlingMiddleware": "mcp_products.app.middleware.logging",
+        "LoggingMiddleware": "mcp_products.app.middleware.logging",
+        "RetryMiddleware": "mcp_products.app.middleware.logging",
+        "StructuredLoggingMiddleware": "mcp_products.app.middleware.logging",
+        "TimingMiddleware": "mcp_products.app.middleware.logging",
+        "PingMiddleware": "mcp_products.app.middleware.tools",
+        "ToolInjectionMiddleware": "mcp_products.app.middleware.tools",
+    },
+)
 
 
 def __dir__() -> list[str]:
-    return dir(_area)
+    return __all__

@@ -4,20 +4,31 @@
 
 from typing import TYPE_CHECKING
 
-from mcp_runtime.products import missing as _missing
-
-try:
-    import mcp_products.app.providers as _area
-except ModuleNotFoundError as error:
-    raise _missing(error) from None
+from mcp_runtime._lazy import lazy_module as _lazy_module
 
 if TYPE_CHECKING:
-    from mcp_products.app.providers import *
+    from mcp_products.app.providers.file_system import FileSystemProvider as FileSystemProvider
+    from mcp_products.app.providers.file_system import prompt as prompt
+    from mcp_products.app.providers.file_system import resource as resource
+    from mcp_products.app.providers.provider import Provider as Provider
 
+__all__ = [
+    "FileSystemProvider",
+    "Provider",
+    "prompt",
+    "resource",
+]
 
-def __getattr__(name: str) -> object:
-    return getattr(_area, name)
+__getattr__, _ = _lazy_module(
+    __name__,
+    names={
+        "FileSystemProvider": "mcp_products.app.providers.file_system",
+        "prompt": "mcp_products.app.providers.file_system",
+        "resource": "mcp_products.app.providers.file_system",
+        "Provider": "mcp_products.app.providers.provider",
+    },
+)
 
 
 def __dir__() -> list[str]:
-    return dir(_area)
+    return __all__

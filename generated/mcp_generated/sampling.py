@@ -4,20 +4,28 @@
 
 from typing import TYPE_CHECKING
 
-from mcp_runtime.products import missing as _missing
-
-try:
-    import mcp_products.host as _area
-except ModuleNotFoundError as error:
-    raise _missing(error) from None
+from mcp_runtime._lazy import lazy_module as _lazy_module
 
 if TYPE_CHECKING:
-    from mcp_products.host import *
+    from mcp_products.host.sampling import AnthropicSamplingHandler as AnthropicSamplingHandler
+    from mcp_products.host.sampling import GoogleGenaiSamplingHandler as GoogleGenaiSamplingHandler
+    from mcp_products.host.sampling import OpenAISamplingHandler as OpenAISamplingHandler
 
+__all__ = [
+    "AnthropicSamplingHandler",
+    "GoogleGenaiSamplingHandler",
+    "OpenAISamplingHandler",
+]
 
-def __getattr__(name: str) -> object:
-    return getattr(_area, name)
+__getattr__, _ = _lazy_module(
+    __name__,
+    names={
+        "AnthropicSamplingHandler": "mcp_products.host.sampling",
+        "GoogleGenaiSamplingHandler": "mcp_products.host.sampling",
+        "OpenAISamplingHandler": "mcp_products.host.sampling",
+    },
+)
 
 
 def __dir__() -> list[str]:
-    return dir(_area)
+    return __all__

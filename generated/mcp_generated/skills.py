@@ -4,20 +4,34 @@
 
 from typing import TYPE_CHECKING
 
-from mcp_runtime.products import missing as _missing
-
-try:
-    import mcp_products.skills as _area
-except ModuleNotFoundError as error:
-    raise _missing(error) from None
+from mcp_runtime._lazy import lazy_module as _lazy_module
+from mcp_runtime._lazy import load as _load
 
 if TYPE_CHECKING:
-    from mcp_products.skills import *
+    from mcp_products.skills.client import VerifiedSkill as VerifiedSkill
+    from mcp_products.skills.directory import SkillDirectory as SkillDirectory
+    from mcp_products.skills.entry import SkillEntry as SkillEntry
+    from mcp_products.skills.server import SkillServerMixin as SkillServerMixin
 
+__all__ = [
+    "SkillDirectory",
+    "SkillEntry",
+    "SkillServerMixin",
+    "VerifiedSkill",
+]
 
-def __getattr__(name: str) -> object:
-    return getattr(_area, name)
+_load("mcp_products.skills")  # Whose distribution may not be installed.
+
+__getattr__, _ = _lazy_module(
+    __name__,
+    names={
+        "VerifiedSkill": "mcp_products.skills.client",
+        "SkillDirectory": "mcp_products.skills.directory",
+        "SkillEntry": "mcp_products.skills.entry",
+        "SkillServerMixin": "mcp_products.skills.server",
+    },
+)
 
 
 def __dir__() -> list[str]:
-    return dir(_area)
+    return __all__

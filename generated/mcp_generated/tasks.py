@@ -4,20 +4,37 @@
 
 from typing import TYPE_CHECKING
 
-from mcp_runtime.products import missing as _missing
-
-try:
-    import mcp_products.extensions.tasks as _area
-except ModuleNotFoundError as error:
-    raise _missing(error) from None
+from mcp_runtime._lazy import lazy_module as _lazy_module
 
 if TYPE_CHECKING:
-    from mcp_products.extensions.tasks import *
+    from mcp_products.extensions.tasks.client import wait_for_task as wait_for_task
+    from mcp_products.extensions.tasks.server import TaskServerMixin as TaskServerMixin
+    from mcp_products.extensions.tasks.store import InMemoryTaskStore as InMemoryTaskStore
+    from mcp_products.extensions.tasks.store import TaskOptions as TaskOptions
+    from mcp_products.extensions.tasks.store import TaskRecord as TaskRecord
+    from mcp_products.extensions.tasks.store import TaskStore as TaskStore
 
+__all__ = [
+    "InMemoryTaskStore",
+    "TaskOptions",
+    "TaskRecord",
+    "TaskServerMixin",
+    "TaskStore",
+    "wait_for_task",
+]
 
-def __getattr__(name: str) -> object:
-    return getattr(_area, name)
+__getattr__, _ = _lazy_module(
+    __name__,
+    names={
+        "wait_for_task": "mcp_products.extensions.tasks.client",
+        "TaskServerMixin": "mcp_products.extensions.tasks.server",
+        "InMemoryTaskStore": "mcp_products.extensions.tasks.store",
+        "TaskOptions": "mcp_products.extensions.tasks.store",
+        "TaskRecord": "mcp_products.extensions.tasks.store",
+        "TaskStore": "mcp_products.extensions.tasks.store",
+    },
+)
 
 
 def __dir__() -> list[str]:
-    return dir(_area)
+    return __all__

@@ -4,20 +4,40 @@
 
 from typing import TYPE_CHECKING
 
-from mcp_runtime.products import missing as _missing
-
-try:
-    import mcp_products.tenants as _area
-except ModuleNotFoundError as error:
-    raise _missing(error) from None
+from mcp_runtime._lazy import lazy_module as _lazy_module
+from mcp_runtime._lazy import load as _load
 
 if TYPE_CHECKING:
-    from mcp_products.tenants import *
+    from mcp_products.tenants.limits import Limits as Limits
+    from mcp_products.tenants.tenants import Claim as Claim
+    from mcp_products.tenants.tenants import Header as Header
+    from mcp_products.tenants.tenants import TenantRequest as TenantRequest
+    from mcp_products.tenants.tenants import Tenants as Tenants
+    from mcp_products.tenants.usage import Usage as Usage
 
+__all__ = [
+    "Claim",
+    "Header",
+    "Limits",
+    "TenantRequest",
+    "Tenants",
+    "Usage",
+]
 
-def __getattr__(name: str) -> object:
-    return getattr(_area, name)
+_load("mcp_products.tenants")  # Whose distribution may not be installed.
+
+__getattr__, _ = _lazy_module(
+    __name__,
+    names={
+        "Limits": "mcp_products.tenants.limits",
+        "Claim": "mcp_products.tenants.tenants",
+        "Header": "mcp_products.tenants.tenants",
+        "TenantRequest": "mcp_products.tenants.tenants",
+        "Tenants": "mcp_products.tenants.tenants",
+        "Usage": "mcp_products.tenants.usage",
+    },
+)
 
 
 def __dir__() -> list[str]:
-    return dir(_area)
+    return __all__

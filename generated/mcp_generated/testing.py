@@ -4,20 +4,22 @@
 
 from typing import TYPE_CHECKING
 
-from mcp_runtime.products import missing as _missing
-
-try:
-    import mcp_products.testing as _area
-except ModuleNotFoundError as error:
-    raise _missing(error) from None
+from mcp_runtime._lazy import lazy_module as _lazy_module
 
 if TYPE_CHECKING:
-    from mcp_products.testing import *
+    from mcp_products.testing.peer import ScriptedPeer as ScriptedPeer
 
+__all__ = [
+    "ScriptedPeer",
+]
 
-def __getattr__(name: str) -> object:
-    return getattr(_area, name)
+__getattr__, _ = _lazy_module(
+    __name__,
+    names={
+        "ScriptedPeer": "mcp_products.testing.peer",
+    },
+)
 
 
 def __dir__() -> list[str]:
-    return dir(_area)
+    return __all__

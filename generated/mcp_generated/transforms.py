@@ -4,20 +4,40 @@
 
 from typing import TYPE_CHECKING
 
-from mcp_runtime.products import missing as _missing
-
-try:
-    import mcp_products.app.transforms as _area
-except ModuleNotFoundError as error:
-    raise _missing(error) from None
+from mcp_runtime._lazy import lazy_module as _lazy_module
 
 if TYPE_CHECKING:
-    from mcp_products.app.transforms import *
+    from mcp_products.app.transforms.tool_search import BM25SearchTransform as BM25SearchTransform
+    from mcp_products.app.transforms.tool_search import RegexSearchTransform as RegexSearchTransform
+    from mcp_products.app.transforms.transform import Namespace as Namespace
+    from mcp_products.app.transforms.transform import PromptsAsTools as PromptsAsTools
+    from mcp_products.app.transforms.transform import ResourcesAsTools as ResourcesAsTools
+    from mcp_products.app.transforms.transform import Transform as Transform
+    from mcp_products.app.transforms.transform import VersionFilter as VersionFilter
 
+__all__ = [
+    "BM25SearchTransform",
+    "Namespace",
+    "PromptsAsTools",
+    "RegexSearchTransform",
+    "ResourcesAsTools",
+    "Transform",
+    "VersionFilter",
+]
 
-def __getattr__(name: str) -> object:
-    return getattr(_area, name)
+__getattr__, _ = _lazy_module(
+    __name__,
+    names={
+        "BM25SearchTransform": "mcp_products.app.transforms.tool_search",
+        "RegexSearchTransform": "mcp_products.app.transforms.tool_search",
+        "Namespace": "mcp_products.app.transforms.transform",
+        "PromptsAsTools": "mcp_products.app.transforms.transform",
+        "ResourcesAsTools": "mcp_products.app.transforms.transform",
+        "Transform": "mcp_products.app.transforms.transform",
+        "VersionFilter": "mcp_products.app.transforms.transform",
+    },
+)
 
 
 def __dir__() -> list[str]:
-    return dir(_area)
+    return __all__

@@ -1,4 +1,4 @@
-"""The names of `mcp_products.auth`: complete, visible, and loaded one by one."""
+"""The names of `mcp_generated.auth`: complete, visible, and loaded one by one."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import sys
 from enum import Enum
 from pathlib import Path
 
-import mcp_products.auth as auth
+import mcp_generated.auth as auth
 from mcp_runtime.session.interfaces import AuthenticatedUser
 
 
@@ -41,9 +41,9 @@ def test_constructors_document_each_parameter() -> None:
 def test_importing_one_role_does_not_load_the_others() -> None:
     code = (
         "import sys\n"
-        "import mcp_products.auth\n"
+        "import mcp_generated.auth\n"
         "assert not [name for name in sys.modules if name.startswith('mcp_products.auth.')]\n"
-        "from mcp_products.auth import OAuthClientProvider\n"
+        "from mcp_generated.auth import OAuthClientProvider\n"
         "loaded = [name for name in sys.modules if name.startswith('mcp_products.auth.')]\n"
         "assert 'mcp_products.auth.client.provider' in loaded\n"
         "assert not [name for name in loaded if 'server' in name], loaded\n"

@@ -19,7 +19,7 @@ from mcp_generated.extensions.skills import Client as SkillsClient
 from mcp_generated.extensions.skills.types import Skill
 from mcp_generated.v2026_07_28 import Client
 from mcp_generated.v2026_07_28 import types as t
-from mcp_products.skills import VerifiedSkill
+from mcp_products.skills.client import VerifiedSkill
 from mcp_runtime.errors import SkillVerificationError
 from mcp_runtime.transports.http_client.connection import HTTPOptions
 

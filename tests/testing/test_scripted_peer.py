@@ -11,7 +11,7 @@ import pytest
 from mcp_generated.v2025_06_18 import Client, Context, Server
 from mcp_generated.v2025_06_18 import types as t
 from mcp_generated.v2025_06_18.methods import REVISION
-from mcp_products.testing import ScriptedPeer
+from mcp_products.testing.peer import ScriptedPeer
 from mcp_runtime.errors import ConnectionClosedError
 
 

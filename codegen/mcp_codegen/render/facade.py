@@ -22,7 +22,7 @@ _FIXED: Final = ("CONVERSIONS", "DEFAULT_REVISION", "LIFECYCLES", "REVISIONS", "
 
 @cache
 def _tables() -> dict[str, dict[str, Any]]:
-    """Return the tables of facade.toml: `names`, `compat`, `app`, `areas`, `http`, `products` and `extras`."""
+    """Return the tables of facade.toml: `names`, `compat`, `app`, `areas`, `products` and `extras`."""
     return read_toml(Path(__file__).with_suffix(".toml"))
 
 
@@ -59,15 +59,12 @@ def render_index(
 
 
 def render_areas(templates: Templates) -> dict[str, str]:
-    """Return the modules that export an area of the runtime, by name."""
+    """Return the modules that export an area of the package, by name."""
     files: dict[str, str] = {}
-    for name, (module, doc) in _tables()["areas"].items():
-        context = {"module": module, "doc": doc, "generator": GENERATOR}
+    for name, area in _tables()["areas"].items():
+        context = {**area, "public": sorted(_public(area["names"])), "generator": GENERATOR}
         files[f"{name}.py"] = print_template("area.py.jinja2", context, templates)
-    names = _tables()["http"]
-    doc = "HTTP: the ASGI application of a server, its limits, and the options of clients."
-    context = {"names": names, "public": sorted(_public(names)), "doc": doc, "generator": GENERATOR}
-    return files | {"http.py": print_template("names_area.py.jinja2", context, templates)}
+    return files
 
 
 def render_compat(newest: Revision, handshake: Revision, templates: Templates) -> dict[str, str]:

@@ -64,10 +64,10 @@ if TYPE_CHECKING:
     from mcp_products.app.context.state import StateStore as StateStore
     from mcp_products.app.context.sync_context import SyncContext as SyncContext
     from mcp_products.app.decorators import tool as tool
-    from mcp_products.app.dependencies import Progress as Progress
     from mcp_products.app.dependencies.markers import Depends as Depends
     from mcp_products.app.dependencies.markers import Elicit as Elicit
     from mcp_products.app.dependencies.markers import ListRoots as ListRoots
+    from mcp_products.app.dependencies.markers import Progress as Progress
     from mcp_products.app.dependencies.markers import Resolve as Resolve
     from mcp_products.app.dependencies.markers import Sample as Sample
     from mcp_products.app.middleware.authorization import AccessRequest as _AuthContext
@@ -406,7 +406,7 @@ __getattr__, __dir__ = _names_of(
         "ContextManagerLifespan": ("mcp_products.app.app", "lifespan"),
         "ClientRequestContext": ("mcp_products.app.context.request_context", "RequestContext"),
         "ServerRequestContext": ("mcp_products.app.context.request_context", "RequestContext"),
-        "Progress": ("mcp_products.app.dependencies", "Progress"),
+        "Progress": ("mcp_products.app.dependencies.markers", "Progress"),
         "AuthCheck": ("mcp_products.app.middleware.authorization", "AuthorizationCheck"),
         "AuthContext": ("mcp_products.app.middleware.authorization", "AccessRequest"),
         "Message": ("mcp_products.compat.app", "RoleMessage"),

@@ -41,7 +41,7 @@ from .serving import IDENTITY, Serving
 from .settings import APP_RULES, AppKeywords, check_app
 
 if TYPE_CHECKING:
-    from mcp_products.extensions.tasks import TaskStore
+    from mcp_products.extensions.tasks.store import TaskStore
     from mcp_runtime.bindings.client import BaseClient
     from mcp_runtime.protocol.revision import Revision
 
@@ -216,7 +216,7 @@ class BaseApp(Registrations, Servable, Serving[ServerT], FromAPIs, Proxies, Name
         options: dict[str, Any] = {**self._server_options, "extensions": [*self._extensions]}
         kinds: tuple[type[BaseServer], ...] = (self.server_class,)
         if self._tasks is not None or self.registry.task_options():
-            from mcp_products.extensions.tasks import TaskServerMixin
+            from mcp_products.extensions.tasks.server import TaskServerMixin
 
             kinds = (TaskServerMixin, *kinds)
             options["extensions"].append(_extension(self.server_class.revision, "tasks"))

@@ -13,8 +13,7 @@ from typing import TYPE_CHECKING, Any, Final, Literal, TypedDict, TypeVar, cast,
 from pydantic_core import ValidationError, to_json
 
 from mcp_products.common.keys import KeyRing
-from mcp_products.extensions.tasks import TaskStore
-from mcp_products.extensions.tasks.store import TaskOptions
+from mcp_products.extensions.tasks.store import TaskOptions, TaskStore
 from mcp_runtime.aio.rates import RateLimit
 from mcp_runtime.errors import LocalError
 from mcp_runtime.protocol.models import format_validation_error, is_model, is_model_type, is_object

@@ -19,6 +19,7 @@ from typing import Any, Final, cast
 
 from pydantic import BaseModel
 
+from mcp_runtime._lazy import load
 from mcp_runtime.bindings.client import BaseClient, negotiate
 from mcp_runtime.client.core import DISTRIBUTION, ClientCore
 from mcp_runtime.errors import LocalError, MCPError, ProtocolViolationError, RemoteError
@@ -163,13 +164,9 @@ def _login(options: argparse.Namespace) -> Generator[Any]:
     if not (options.login and options.url):
         yield None
         return
-    from mcp_products.auth import AuthorizationCode, FileTokenStorage, LoopbackBrowser, OAuthClientProvider
-
-    with closing(LoopbackBrowser(open_url=_open)) as browser:
-        grant = AuthorizationCode(browser, browser.redirect_uri, client_name=DISTRIBUTION, timeout=_LOGIN_SECONDS)
-        yield OAuthClientProvider(
-            options.url, grant, storage=FileTokenStorage(options.tokens) if options.tokens else None
-        )
+    auth: Any = load("mcp_products.auth.client.browser")  # An extra installs it.
+    with closing(auth.LoopbackBrowser(open_url=_open)) as browser:
+        yield auth.login_in_browser(options.url, browser, DISTRIBUTION, options.tokens)
 
 
 def _open(url: str) -> None:

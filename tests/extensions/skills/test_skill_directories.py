@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from mcp_products.skills import SkillDirectory
+from mcp_products.skills.directory import SkillDirectory
 from mcp_products.skills.entry import MAX_BYTES, MAX_FILES, SkillEntry
 from mcp_products.skills.frontmatter import parse_front_matter
 from mcp_runtime.errors import LocalError

@@ -12,7 +12,7 @@ from support.servers.skills import ENTRY, NOTES, other
 from mcp_generated import App
 from mcp_generated.extensions.skills import Client, Server
 from mcp_generated.extensions.skills import types as t
-from mcp_products.skills import VerifiedSkill
+from mcp_products.skills.client import VerifiedSkill
 from mcp_products.skills.entry import MAX_BYTES, MAX_FILES, sha256_digest
 from mcp_runtime.errors import LocalError, SkillVerificationError
 

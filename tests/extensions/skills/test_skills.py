@@ -15,7 +15,8 @@ from mcp_generated import REVISIONS, App, v2026_07_28
 from mcp_generated.extensions import skills, tasks
 from mcp_generated.extensions.skills import Client, Server, SyncClient
 from mcp_generated.extensions.skills import types as t
-from mcp_products.skills import SkillDirectory, VerifiedSkill
+from mcp_products.skills.client import VerifiedSkill
+from mcp_products.skills.directory import SkillDirectory
 from mcp_products.skills.server import SkillServerMixin
 from mcp_products.versions.adapters import server_candidates
 from mcp_runtime.errors import LocalError, ProtocolViolationError, RemoteJSONRPCError

@@ -21,8 +21,7 @@ from mcp_generated import App, TaskOptions
 from mcp_generated.extensions import tasks
 from mcp_generated.extensions.tasks import types as t
 from mcp_generated.http import InMemoryStore
-from mcp_products.extensions.tasks import InMemoryTaskStore, TaskRecord
-from mcp_products.extensions.tasks.store import TERMINAL_STATUSES
+from mcp_products.extensions.tasks.store import TERMINAL_STATUSES, InMemoryTaskStore, TaskRecord
 from mcp_products.workers.tasks.shared import SharedTasks
 from mcp_runtime.bindings.server import BaseServer
 from mcp_runtime.errors import LocalError, RemoteJSONRPCError
@@ -329,7 +328,7 @@ async def test_an_error_that_nobody_expected_says_nothing_of_itself() -> None:
             await ctx.as_task()
             raise RuntimeError("secret")
 
-    from mcp_products.extensions.tasks import TaskServerMixin
+    from mcp_products.extensions.tasks.server import TaskServerMixin
 
     kind: Any = type("TaskedBreaking", (TaskServerMixin, Breaking), {})
     async with by_hand(kind(name="s", version="1")) as speaking:

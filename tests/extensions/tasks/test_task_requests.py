@@ -13,7 +13,7 @@ from mcp_generated import TaskOptions
 from mcp_generated.extensions import tasks
 from mcp_generated.extensions.tasks import types as t
 from mcp_generated.v2025_11_25 import Client as OlderClient
-from mcp_products.extensions.tasks import TaskServerMixin
+from mcp_products.extensions.tasks.server import TaskServerMixin
 from mcp_products.versions.adapters import server_candidates
 from mcp_runtime.errors import LocalError, RemoteJSONRPCError
 

@@ -9,7 +9,7 @@ from support.project import ROOT
 
 from mcp_generated.extensions.skills import Server
 from mcp_generated.extensions.skills import types as t
-from mcp_products.skills import SkillDirectory
+from mcp_products.skills.directory import SkillDirectory
 from mcp_products.skills.server import SkillServerMixin
 
 EXAMPLE = ROOT / "examples" / "skills"

@@ -16,8 +16,7 @@ from support.stores.passing import Passing
 
 from mcp_generated import LocalError
 from mcp_generated.extensions import tasks
-from mcp_products.extensions.tasks import InMemoryTaskStore, TaskRecord
-from mcp_products.extensions.tasks.store import TaskLimits
+from mcp_products.extensions.tasks.store import InMemoryTaskStore, TaskLimits, TaskRecord
 from mcp_products.workers.sessions.worker import Worker
 from mcp_products.workers.tasks import shared
 from mcp_products.workers.tasks.shared import SharedTasks

@@ -9,11 +9,16 @@ import re
 import socket
 import webbrowser
 from collections.abc import Callable
+from pathlib import Path
 from typing import Final
 from urllib.parse import parse_qs, urlsplit
 
 from mcp_runtime.errors import AuthorizationError
 from mcp_runtime.http.client_rules import base_url
+
+from .grants import AuthorizationCode
+from .provider import OAuthClientProvider
+from .storage import FileTokenStorage
 
 _REQUEST: Final = re.compile(rb"GET (/callback(?:/[0-9a-f]{1,64})?)\?([\x21-\x7e]{1,8000}) HTTP/1\.[01]\r\n")
 _HEAD: Final = (
@@ -91,6 +96,21 @@ class LoopbackBrowser:
         if self._socket is not None:
             self._socket.close()
             self._socket = None
+
+
+def login_in_browser(
+    server: str, browser: LoopbackBrowser, name: str, tokens: str | Path | None
+) -> OAuthClientProvider:
+    """Return the authorization of a program whose user logs in at a server.
+
+    Args:
+        server: The URL of the server.
+        browser: The browser to log in with.
+        name: The name of the program, which the user sees.
+        tokens: The file of its tokens; None stores them in memory.
+    """
+    grant = AuthorizationCode(browser, browser.redirect_uri, client_name=name)
+    return OAuthClientProvider(server, grant, storage=FileTokenStorage(tokens) if tokens else None)
 
 
 def _bind(port: int) -> socket.socket:

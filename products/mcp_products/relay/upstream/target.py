@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, Final, TypeAlias, cast
 from mcp_products.host.handlers import FunctionClient
 from mcp_products.host.multi_client import TABLES, URLS, client_of_entry, read_entries
 from mcp_products.host.targets import RUNNERS, MadeClient
-from mcp_runtime._lazy import LazyModule
+from mcp_runtime._lazy import LazyModule, load
 from mcp_runtime.bindings.client import BaseClient, connect
 from mcp_runtime.bindings.server import BaseServer, Servable
 from mcp_runtime.client.core import DISTRIBUTION
@@ -136,12 +136,8 @@ class TargetConnector:
 
 
 def _browser_login(target: Target) -> Any:
-    from mcp_products.auth import AuthorizationCode, FileTokenStorage, LoopbackBrowser, OAuthClientProvider
-
-    browser = LoopbackBrowser()
-    grant = AuthorizationCode(browser, browser.redirect_uri, client_name=DISTRIBUTION, timeout=300.0)
-    storage = FileTokenStorage(str(target.tokens)) if target.tokens else None
-    return OAuthClientProvider(target.url, grant, storage=storage)
+    auth: Any = load("mcp_products.auth.client.browser")  # An extra installs it.
+    return auth.login_in_browser(target.url, auth.LoopbackBrowser(), DISTRIBUTION, target.tokens)
 
 
 class _EntryReader:

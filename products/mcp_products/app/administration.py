@@ -13,17 +13,13 @@ from mcp_runtime.usage.rules import shown
 
 from .components.functions import signature_of
 from .components.visibility import ComponentKind, Texts, VisibilityRule, visibility_rule, with_rule
+from .middleware.hooks import CallNext, MiddlewareAdapter, MiddlewareContext
+from .providers.provider import Provider
 
 if TYPE_CHECKING:
-    from .middleware import hooks
-    from .middleware.hooks import CallNext, MiddlewareContext
-    from .providers import provider as providers
-    from .providers.provider import Provider
     from .transforms import transform as transforms
     from .transforms.transform import Transform
 else:  # Imported when they are used.
-    hooks = LazyModule("mcp_products.app.middleware.hooks")
-    providers = LazyModule("mcp_products.app.providers.provider")
     transforms = LazyModule("mcp_products.app.transforms.transform")
 
 
@@ -103,7 +99,7 @@ class Administration:
                     "function with (name, ctx, params, call_next)"
                 )
 
-            self.registry.middleware.append(hooks.MiddlewareAdapter(item, self))
+            self.registry.middleware.append(MiddlewareAdapter(item, self))
         self._declare_more()
 
     def add_provider(self, provider: Provider, prefix: str = "") -> None:
@@ -115,7 +111,7 @@ class Administration:
 
         Raises LocalError for something that is no provider, and if a client has connected.
         """
-        self._check_addition("add_provider", "Provider", provider, providers.Provider)
+        self._check_addition("add_provider", "Provider", provider, Provider)
         provider.attach(self, prefix)
         self._declare_more()
 
@@ -221,5 +217,5 @@ def _takes_two(function: Callable[..., Any]) -> bool:
 
 def _remedy(item: object) -> str:
     """Return the end of a message: which method takes an object."""
-    methods = {Administration: "mount", providers.Provider: "add_provider", transforms.Transform: "add_transform"}
+    methods = {Administration: "mount", Provider: "add_provider", transforms.Transform: "add_transform"}
     return next((f": call {name}()" for kind, name in methods.items() if isinstance(item, kind)), "")

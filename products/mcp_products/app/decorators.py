@@ -21,7 +21,7 @@ from mcp_runtime.usage.rules import shown
 from .administration import Administration
 from .components.catalog import Catalog, ListKind, insert_version, is_requested
 from .components.functions import check_accepts, check_function, signature_of
-from .middleware.call_chain import Middleware
+from .middleware.hooks import MiddlewareFunction
 from .prompts import Prompt
 from .providers.file_system import TOOL_MARK
 from .registry import CompletionFunction, Registry
@@ -32,14 +32,13 @@ from .tools import Tool, ToolTransform
 
 if TYPE_CHECKING:
     from . import transformed_tools
-    from .resources import ResourceSource
     from .signatures import dereferencing
 else:  # Imported when they are used.
     transformed_tools = LazyModule("mcp_products.app.transformed_tools")
     dereferencing = LazyModule("mcp_products.app.signatures.dereferencing")
 
 F = TypeVar("F", bound=Callable[..., Any])
-MiddlewareT = TypeVar("MiddlewareT", bound=Middleware)
+MiddlewareT = TypeVar("MiddlewareT", bound=MiddlewareFunction)
 _MARK: Final = TOOL_MARK
 _log: Final = logging.getLogger("mcp_runtime.app.decorators")
 
@@ -311,7 +310,7 @@ class Registrations(Administration):
         `call_next(ctx, params)` or another result. The first middleware that is added is the outermost.
         """
 
-        def add(function: Middleware, name: str | None) -> None:
+        def add(function: MiddlewareFunction, name: str | None) -> None:
             check_accepts(function, ("name", "ctx", "params", "call_next"), 4, "middleware")
             self.registry.middleware.append(function)
 

@@ -13,8 +13,7 @@ from mcp_runtime.protocol.jsonrpc import INTERNAL_ERROR, INVALID_PARAMS
 from mcp_runtime.protocol.models import format_validation_error, is_object
 from mcp_runtime.server.context import ServerContext
 
-from .middleware.call_chain import CallNext, chain
-from .middleware.hooks import MiddlewareAdapter
+from .middleware.hooks import Handler, MiddlewareAdapter, chain
 from .registry import LifespanStates, Registry
 from .signatures.signature import Signature
 
@@ -72,7 +71,7 @@ class OwnMethod:
         states: LifespanStates = ctx.state or {}
         ctx.state = states.get(self._registry)
         functions = [item for item in self._registry.middleware if not isinstance(item, MiddlewareAdapter)]
-        call_next: CallNext = chain(functions, self._method, self._call) if functions else self._call
+        call_next: Handler = chain(functions, self._method, self._call) if functions else self._call
         return await call_next(ctx, params)
 
     async def _call(self, ctx: ServerContext, params: Any) -> Any:

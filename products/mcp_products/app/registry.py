@@ -26,8 +26,7 @@ from .components.catalog import requested_version, with_requested_version
 from .components.named_things import NamedThing, UnknownItemError, task_lists_of, things_named
 from .components.uris import strip_prefix, with_prefixed_links, with_prefixed_uri
 from .components.visibility import session_rules
-from .middleware.call_chain import CallNext, Middleware, chain, in_own_task
-from .middleware.hooks import MiddlewareAdapter
+from .middleware.hooks import Handler, MiddlewareAdapter, MiddlewareFunction, chain, in_own_task
 from .prompts import Prompt
 from .providers.provider import ProvidedItems, ProvidedList
 from .resources import Resource
@@ -38,8 +37,6 @@ from .tools import Tool
 
 if TYPE_CHECKING:
     from mcp_products.skills.server import SkillHandlers
-
-    from .middleware.hooks import MiddlewareAdapter
 
 CompletionFunction = Callable[[Any, Any, Any], Awaitable[Any]]
 LifespanStates = Mapping[Any, Any]  # By registry or provider.
@@ -98,7 +95,7 @@ class Registry(ProvidedItems):
         self.prompts: dict[str, Prompt] = {}
         self.resources: dict[str, Resource] = {}
         self.completions: list[CompletionFunction] = []
-        self.middleware: list[Middleware] = []
+        self.middleware: list[MiddlewareFunction] = []
         self.methods: dict[tuple[str, type[Sent]], Callable[..., Awaitable[Any]]] = {}
         self.skills: SkillHandlers | None = None
         self._t = types
@@ -141,7 +138,7 @@ class Registry(ProvidedItems):
             return call_next(ctx, params)
         return self._call_tool_through(call_next, ctx, params)
 
-    async def _read_as_written(self, call_next: CallNext, ctx: ServerContext, params: Any, written: str) -> Any:
+    async def _read_as_written(self, call_next: Handler, ctx: ServerContext, params: Any, written: str) -> Any:
         """Return the contents of a resource with the URI of the client; middleware sees the one of the app."""
         result = await call_next(ctx, params.model_copy(update={"uri": written}))
         return with_prefixed_uri(result, written, params.uri)
@@ -150,7 +147,7 @@ class Registry(ProvidedItems):
         """Return the types of the results of a request; `name` is the name of its handler."""
         return self.results[name]
 
-    def handle_lifecycle(self, name: str, ctx: ServerContext, params: Any, handler: CallNext) -> Awaitable[Any]:
+    def handle_lifecycle(self, name: str, ctx: ServerContext, params: Any, handler: Handler) -> Awaitable[Any]:
         """Return the awaitable result of a message that is not about tools, resources or prompts.
 
         It passes the middleware objects, not the functions, which get the requests for `handle` only.
@@ -177,7 +174,7 @@ class Registry(ProvidedItems):
         rules = (registry.visibility or registry.version_ranges for registry in self.all_registries())
         return bool(self.rules_of(ctx)) or any(rules)
 
-    def _refusing_hidden(self, things: Sequence[NamedThing], handler: CallNext) -> CallNext:
+    def _refusing_hidden(self, things: Sequence[NamedThing], handler: Handler) -> Handler:
         """Return a handler of a message that raises JSONRPCError if a rule disables one of the things that it names."""
 
         async def handle(ctx: ServerContext, params: Any) -> Any:
@@ -209,7 +206,7 @@ class Registry(ProvidedItems):
             return []
         return [item for item in self.middleware if isinstance(item, MiddlewareAdapter)]
 
-    async def _call_tool_through(self, call_next: CallNext, ctx: ServerContext, params: Any) -> Any:
+    async def _call_tool_through(self, call_next: Handler, ctx: ServerContext, params: Any) -> Any:
         """Return the result of a tool call through the middleware, which gets what the tool raises as an exception."""
         outermost = ctx.failures is None
         if not outermost:

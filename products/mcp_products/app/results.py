@@ -28,21 +28,14 @@ from .signatures.forms import fallback, holds_any, is_known, serializer_of, seri
 from .signatures.generated_types import own_type, wire_model
 
 if TYPE_CHECKING:
-    from pydantic import TypeAdapter
+    import pydantic
+    from pydantic import TypeAdapter, errors
 
     from .signatures import argument_models, type_hints
 else:  # Imported when they are used.
     argument_models = LazyModule("mcp_products.app.signatures.argument_models")
     type_hints = LazyModule("mcp_products.app.signatures.type_hints")
-
-if TYPE_CHECKING:
-    import pydantic
-else:  # Imported when they are used.
     pydantic = LazyModule("pydantic")
-
-if TYPE_CHECKING:
-    from pydantic import errors
-else:  # Imported when they are used.
     errors = LazyModule("pydantic.errors")
 
 WRAPPED_KEY: Final = "result"

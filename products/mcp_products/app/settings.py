@@ -424,8 +424,6 @@ class ServerSettings:
         limits: dict[str, Any] = {name: value for name, value in sizes.items() if value is not None}
         settings: dict[str, Any] = {}
         if limits:
-            from mcp_runtime.transports.http_server.app import HTTPLimits
-
             settings["limits"] = HTTPLimits(**limits)
         if self.event_store is not None:
             settings["event_store"] = self.event_store

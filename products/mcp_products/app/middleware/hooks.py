@@ -1,11 +1,14 @@
-"""The base class of middleware objects: a hook for each kind of message."""
+"""The middleware of an app: functions around the handler of a request, and objects with a hook for each message."""
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable
+import asyncio
+import inspect
+from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from difflib import get_close_matches
+from functools import partial
 from typing import Any, Final, Literal
 
 from mcp_runtime.aio import clock as clocks
@@ -13,6 +16,8 @@ from mcp_runtime.errors import LocalError
 from mcp_runtime.protocol.connection import RequestReceived
 from mcp_runtime.server.context import ServerContext
 
+Handler = Callable[[ServerContext, Any], Awaitable[Any]]
+MiddlewareFunction = Callable[[str, ServerContext, Any, Handler], Awaitable[Any]]
 _HOOKS: Final = (
     *("on_message", "on_request", "on_notification", "on_initialize", "on_discover", "on_complete"),
     *("on_call_tool", "on_read_resource", "on_get_prompt"),
@@ -205,3 +210,28 @@ def _call_list_hook(middleware: Middleware, name: str, call_next: CallNext) -> C
         return page.model_copy(update={items: list(result)})
 
     return handler
+
+
+# The chain of the middleware of an app around the handler of a request.
+
+
+def chain(middleware: Sequence[MiddlewareFunction], name: str, handler: Handler) -> Handler:
+    """Return a function that calls the middleware in order, and the handler last; `name` is the handler's name."""
+    call_next = handler
+    for function in reversed(middleware):
+        call_next = partial(_call, function, name, call_next)
+    return call_next
+
+
+def in_own_task(handler: Handler) -> Handler:
+    """Return a handler that runs in a task of its own, so that who waits for it keeps the task it has."""
+
+    async def handle(ctx: ServerContext, params: Any) -> Any:
+        return await asyncio.ensure_future(handler(ctx, params))
+
+    return handle
+
+
+async def _call(function: MiddlewareFunction, name: str, call_next: Handler, ctx: ServerContext, params: Any) -> Any:
+    result = function(name, ctx, params, call_next)
+    return await result if inspect.isawaitable(result) else result

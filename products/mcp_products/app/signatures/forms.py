@@ -14,15 +14,12 @@ from mcp_runtime.protocol.json_text import is_finite
 from mcp_runtime.protocol.models import is_list, is_object
 
 if TYPE_CHECKING:
+    import pydantic
     from pydantic import TypeAdapter
 
     from . import type_hints
 else:  # Imported when they are used.
     type_hints = LazyModule("mcp_products.app.signatures.type_hints")
-
-if TYPE_CHECKING:
-    import pydantic
-else:  # Imported when they are used.
     pydantic = LazyModule("pydantic")
 
 _REFERENCE: Final = "#/$defs/"

@@ -31,10 +31,9 @@ from mcp_runtime.usage.rules import shown
 
 from .components.functions import check_accepts_one, check_lifespan
 from .components.visibility import SessionVisibility
+from .constructors import Constructors
 from .context.state import StateStore
 from .decorators import Registrations
-from .from_apis import FromAPIs
-from .proxies import Proxies
 from .registry import LifespanStates, ListKind, OwnMethods, Registry
 from .results import ShownExceptions
 from .serving import IDENTITY, Serving
@@ -61,7 +60,7 @@ _LISTS: Final[tuple[ListKind, ...]] = ("tools", "resources", "prompts")
 LifespanFunction = Callable[[Any], AbstractAsyncContextManager[Any] | AsyncIterator[Any]]
 
 
-class BaseApp(Registrations, Servable, Serving[ServerT], FromAPIs, Proxies, NamesOfAttributes):
+class BaseApp(Registrations, Servable, Serving[ServerT], Constructors, NamesOfAttributes):
     """The base class of `App`: a server made from functions."""
 
     server_class: ClassVar[type[BaseServer]]

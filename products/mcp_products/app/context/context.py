@@ -16,7 +16,6 @@ from mcp_runtime.usage.keywords import NoKeywords
 
 from ..components.visibility import VisibilityControl
 from .input_context import InputContext
-from .request_details import negotiated_version, received_request
 from .state_attribute import FirstT as FirstT
 from .state_attribute import LifespanStateOwner, StateAttribute
 from .state_attribute import RequestT as RequestT
@@ -200,7 +199,7 @@ class AppContext(
 
         Headers are input of the client: they prove no identity.
         """
-        return received_request(self)
+        return state.received_request(self)
 
     @property
     def transport(self) -> Literal["stdio", "sse", "streamable-http"] | None:
@@ -250,7 +249,7 @@ class AppContext(
     @property
     def protocol_version(self) -> str:
         """The protocol version that the client has negotiated. `revision` is that of the app's functions."""
-        return negotiated_version(self)
+        return state.negotiated_version(self)
 
     @property
     def client_capabilities(self) -> DeclaredObject:

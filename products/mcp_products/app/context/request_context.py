@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING, Any, ClassVar, Generic
 
 from mcp_runtime.protocol.records import records
 
-from .request_details import negotiated_version, received_request
 from .request_views import RequestMeta, ServerSession
+from .state import negotiated_version, received_request
 from .state_attribute import FirstT, LifespanStateOwner, RequestT, StateAttribute, StateT
 
 

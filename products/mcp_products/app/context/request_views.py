@@ -18,8 +18,8 @@ from mcp_runtime.session.requests import DEFAULT_OPTIONS
 
 from .elicitation import NO_TIMEOUT
 from .input_context import client_rows
-from .request_details import negotiated_version
 from .sampling import SampleSettings, to_messages, wire_settings
+from .state import negotiated_version
 
 _log: Final = logging.getLogger("mcp_runtime.app.context.request_views")
 

@@ -11,6 +11,7 @@ from urllib.parse import parse_qsl
 from pydantic_core import PydanticSerializationError, from_json, to_json
 
 from mcp_products.common.caches import BoundedCache
+from mcp_runtime.session.interfaces import channel_of_connection
 from mcp_runtime.stores import workers
 
 # Stores for the state of clients' sessions.
@@ -257,3 +258,14 @@ class ReceivedRequest:
     def state(self) -> Any:
         """The state that a middleware has put into the scope; None without one."""
         return self.scope.get("state")
+
+
+def negotiated_version(ctx: Any) -> str:
+    """Return the protocol version that the client of a context has negotiated."""
+    return channel_of_connection(ctx.channel).connection.revision.id
+
+
+def received_request(ctx: Any) -> ReceivedRequest | None:
+    """Return the HTTP request of a context; None over stdio and in memory."""
+    scope = channel_of_connection(ctx.channel).scope
+    return None if scope is None else ReceivedRequest(scope)

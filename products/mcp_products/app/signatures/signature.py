@@ -20,7 +20,7 @@ from mcp_runtime.server.context import ServerContext
 
 from ..components.functions import checked_signature, code_of
 from ..dependencies.resolution import dependencies_of
-from .docstrings import parse_docstring
+from .descriptions import parse_docstring
 from .forms import parsed_text, takes_text
 
 if TYPE_CHECKING:

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Final, Literal, TypeVar
 
 from mcp_products.app.components.named_things import ThingKind
 from mcp_products.app.components.uris import may_serve
-from mcp_products.app.context.request_details import received_request
+from mcp_products.app.context.state import received_request
 from mcp_products.code_mode.savings import savings_of
 from mcp_runtime._lazy import LazyModule
 from mcp_runtime.aio import clock as clocks

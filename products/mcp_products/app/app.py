@@ -127,7 +127,9 @@ class BaseApp(Registrations, Servable, Serving[ServerT], Constructors, NamesOfAt
         self._tasks = tasks
         self.session_state_store = session_state_store
         self.registry = self._new_registry((ToolError, ClientCapabilityError, *tool_errors), page_size)
-        self.registry.declare(lifespan, declare, capabilities)
+        self.registry.lifespan = lifespan
+        self.registry.declared = declare
+        self.registry.capabilities = capabilities
         self.registry.changed = self._changed
         self.registry.mount = self._mount
         self.add_middleware(*middleware)

@@ -39,7 +39,6 @@ else:  # Imported when they are used.
 
 F = TypeVar("F", bound=Callable[..., Any])
 MiddlewareT = TypeVar("MiddlewareT", bound=MiddlewareFunction)
-_MARK: Final = TOOL_MARK
 _log: Final = logging.getLogger("mcp_runtime.app.decorators")
 
 
@@ -128,10 +127,10 @@ class Registrations(Administration):
         if view is not None:
             tool.view = view.add()
 
-    def make_tool(self, function: Callable[..., Any]) -> Tool:
+    def make_tool(self, function: Callable[..., Any], **settings: Unpack[ToolSettings]) -> Tool:
         """Return a function as a tool that is not added. Raises LocalError if it cannot be a tool."""
         check_function(function, "tool", None)
-        return Tool(function, None, {}, self.types, self._coerce, self._json_indent)
+        return Tool(function, None, settings, self.types, self._coerce, self._json_indent)
 
     def _add_transformed(self, transform: ToolTransform, name: str | None, settings: ToolSettings) -> None:
         if name is not None or settings:
@@ -140,11 +139,6 @@ class Registrations(Administration):
         self._add_tool(
             transformed_tools.transformed_tool(transform, self.registry, self.types, self._coerce, self._json_indent)
         )
-
-    def unlisted_tool(self, function: Callable[..., Any]) -> Tool:
-        """Return a function as a tool that no client sees. Raises LocalError if it cannot be one."""
-        check_function(function, "tool", None)
-        return Tool(function, None, {"coerce": True}, self.types, self._coerce, self._json_indent)
 
     def _add_tool(self, tool: Tool) -> None:
         if self._dereferences:
@@ -160,12 +154,12 @@ class Registrations(Administration):
             name = holder.__name__
             raise LocalError(f"add_tools() needs an object, not the class {name!r}: write app.add_tools({name}())")
         methods = dict(inspect.getmembers(holder, inspect.isroutine))
-        marked = {name: method for name, method in methods.items() if hasattr(method, _MARK)}
+        marked = {name: method for name, method in methods.items() if hasattr(method, TOOL_MARK)}
         selected = marked or {name: method for name, method in methods.items() if not name.startswith("_")}
         if not selected:
             raise LocalError(f"add_tools(): {shown(holder)} has no public methods that could be tools")
         for method in selected.values():
-            settings: dict[str, Any] = getattr(method, _MARK, {})
+            settings: dict[str, Any] = getattr(method, TOOL_MARK, {})
             self.add_tool(method, **settings)
 
     @checked(ResourceSettings, rules=RULES, example='@app.resource("scheme://path")')
@@ -344,10 +338,6 @@ class Registrations(Administration):
             del registered[name]
         self._changed(kind)
 
-    def _changed(self, kind: ListKind) -> None:
-        """Handle a change of one of the lists."""
-        raise NotImplementedError
-
 
 @overload
 def tool(function: F, /, *, name: str | None = None, **settings: Unpack[ToolSettings]) -> F: ...
@@ -365,7 +355,7 @@ def tool(function: Any = None, *, name: str | None = None, **settings: Any) -> A
     def mark(function: Callable[..., Any], name: str | None) -> None:
         if not inspect.isfunction(function):
             check_function(function, "tool", name)
-        setattr(function, _MARK, {"name": name, **settings})
+        setattr(function, TOOL_MARK, {"name": name, **settings})
 
     return _decorate("tool", function, name, mark)
 

@@ -22,7 +22,7 @@ from mcp_runtime.server.lists import paginate
 from mcp_runtime.usage.texts import quoted, shortened
 
 from .components.catalog import ListKind as ListKind
-from .components.catalog import requested_version, with_requested_version
+from .components.catalog import NamedList, requested_version, with_requested_version
 from .components.named_things import NamedThing, UnknownItemError, task_lists_of, things_named
 from .components.uris import strip_prefix, with_prefixed_links, with_prefixed_uri
 from .components.visibility import session_rules
@@ -108,18 +108,6 @@ class Registry(ProvidedItems):
         self.changed: Callable[[ListKind], None]
         self.mount: Callable[[Any, str], None]
         self.page_size = page_size
-
-    def declare(
-        self,
-        lifespan: Callable[[Any], AbstractAsyncContextManager[Any]] | None,
-        lists: Collection[ListKind],
-        capabilities: Mapping[str, Any] | None,
-    ) -> None:
-        """Set what the app was created with: its lifespan, the lists to declare although they are empty, and the
-        capabilities to merge into the declared ones."""
-        self.lifespan = lifespan
-        self.declared = lists
-        self.capabilities = capabilities
 
     def handle(self, name: str, ctx: ServerContext, params: Any, states: LifespanStates) -> Awaitable[Any]:
         """Return the awaitable result of a request, through the middleware; `name` is the name of the handler."""
@@ -243,23 +231,28 @@ class Registry(ProvidedItems):
         ctx.require_scopes(*item.scopes)
         return with_requested_version(params, item.version), item
 
+    async def _serve_elsewhere(
+        self, kind: NamedList, handler: str, ctx: ServerContext, params: Any, states: LifespanStates
+    ) -> Any:
+        """Return the result of a request for a tool or a prompt that this app itself does not have."""
+        for inner, name in self._in_mounted(params.name, kind):
+            ctx.is_mounted = True
+            result = await inner.handle(handler, ctx, params.model_copy(update={"name": name}), states)
+            return with_prefixed_links(params.name[: -len(name) - 1], result)
+        if self.has_providers and (result := await self.serve_provided(handler, ctx, params, states)) is not None:
+            return result
+        raise UnknownItemError(kind, params.name)
+
     # ---- tools ------------------------------------------------------------------------------------------------------
 
     async def call_tool(self, ctx: ServerContext, params: Any, states: LifespanStates) -> Any:
         tool = self.tools.get(params.name)
-        state = ctx.connection_state
-        if self.visibility or state.visibility or self.versions or self.version_ranges:
+        if self.visibility or ctx.connection_state.visibility or self.versions or self.version_ranges:
             params, item = self._select("tools", params.name, ctx, params)
             tool = None if tool is None else item
         if tool is not None:
             return await tool.call(ctx, params.arguments, self.results["call_tool"], self.shown_exceptions)
-        for inner, name in self._in_mounted(params.name, "tools"):
-            ctx.is_mounted = True
-            result = await inner.handle("call_tool", ctx, params.model_copy(update={"name": name}), states)
-            return with_prefixed_links(params.name[: -len(name) - 1], result)
-        if self.has_providers and (result := await self.serve_provided("call_tool", ctx, params, states)) is not None:
-            return result
-        raise UnknownItemError("tools", params.name)
+        return await self._serve_elsewhere("tools", "call_tool", ctx, params, states)
 
     async def list_tools(self, ctx: ServerContext, params: Any, states: LifespanStates) -> Any:
         return await self._page("tools", ctx, params, self.all("tools", self.rules_of(ctx)))
@@ -268,19 +261,12 @@ class Registry(ProvidedItems):
 
     async def get_prompt(self, ctx: ServerContext, params: Any, states: LifespanStates) -> Any:
         prompt = self.prompts.get(params.name)
-        state = ctx.connection_state
-        if self.visibility or state.visibility or self.versions or self.version_ranges:
+        if self.visibility or ctx.connection_state.visibility or self.versions or self.version_ranges:
             params, item = self._select("prompts", params.name, ctx, params)
             prompt = None if prompt is None else item
         if prompt is not None:
             return await prompt.get(ctx, params.arguments, self.results["get_prompt"])
-        for inner, name in self._in_mounted(params.name, "prompts"):
-            ctx.is_mounted = True
-            result = await inner.handle("get_prompt", ctx, params.model_copy(update={"name": name}), states)
-            return with_prefixed_links(params.name[: -len(name) - 1], result)
-        if self.has_providers and (result := await self.serve_provided("get_prompt", ctx, params, states)) is not None:
-            return result
-        raise UnknownItemError("prompts", params.name)
+        return await self._serve_elsewhere("prompts", "get_prompt", ctx, params, states)
 
     async def list_prompts(self, ctx: ServerContext, params: Any, states: LifespanStates) -> Any:
         return await self._page("prompts", ctx, params, self.all("prompts", self.rules_of(ctx)))
@@ -289,8 +275,7 @@ class Registry(ProvidedItems):
 
     async def read_resource(self, ctx: ServerContext, params: Any, states: LifespanStates) -> Any:
         match = self._resource(params.uri)
-        state = ctx.connection_state
-        if self.visibility or state.visibility or self.versions or self.version_ranges:
+        if self.visibility or ctx.connection_state.visibility or self.versions or self.version_ranges:
             params, item = self._select("resources", params.uri, ctx, params)
             match = None if match is None else (item, match[1])
         if match is not None:

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import logging
 import re
-from collections.abc import Awaitable, Callable, Collection, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from contextvars import ContextVar
 from dataclasses import dataclass
 from functools import cached_property
 from types import ModuleType
-from typing import Any, Final, Literal, Protocol, TypedDict, Unpack, cast
+from typing import Any, Final, Literal, TypedDict, Unpack, cast
 
 from pydantic_core import ValidationError
 
@@ -37,7 +37,7 @@ from .settings import ToolSettings, check_definition, tags_of, to_definition, to
 from .signatures.generated_types import as_own
 from .signatures.signature import Signature, function_name
 
-CURRENT: Final[ContextVar[Forwarding]] = ContextVar("mcp_changed_tool")
+CURRENT: Final[ContextVar[Any]] = ContextVar("mcp_changed_tool")
 _log: Final = logging.getLogger("mcp_runtime.app.tools")
 # The keywords whose values the type of the definition checks. Without them it is created when the list is read.
 _CHECKED: Final = frozenset({"icons", "annotations", "meta", "input_schema", "output_schema"})
@@ -138,14 +138,6 @@ class ToolTransform:
         self.changes = changes
 
 
-class Forwarding(Protocol):
-    """The call of a changed tool, which calls the tool itself."""
-
-    def forward(self, arguments: Mapping[str, Any]) -> Awaitable[Any]: ...
-
-    def forward_raw(self, arguments: Mapping[str, Any]) -> Awaitable[Any]: ...
-
-
 async def forward(**arguments: Any) -> Any:
     """Call the tool that a `transform_fn` changes, with the arguments of the changed tool; return its CallToolResult.
 
@@ -163,7 +155,7 @@ async def forward_raw(**arguments: Any) -> Any:
     return await _current("forward_raw").forward_raw(arguments)
 
 
-def _current(function: str) -> Forwarding:
+def _current(function: str) -> Any:
     current = CURRENT.get(None)
     if current is None:
         raise LocalError(f"{function}() can only be called in the `transform_fn` of Tool.from_tool()")

@@ -12,7 +12,7 @@ from mcp_runtime.protocol.uris import uri_key, uri_key_with_fragment
 from mcp_runtime.server.context import ServerContext
 
 from .named_things import NamedThing, things_named
-from .uris import Value, add_prefix, strip_name_prefix, strip_prefix, with_prefixed_name
+from .uris import URITemplate, Value, add_prefix, strip_name_prefix, strip_prefix, with_prefixed_name
 from .visibility import ComponentKind, VisibilityRule, is_enabled, session_rules
 
 # Versions of tools, resources and prompts: their order, and the version that a request names in its `_meta`.
@@ -38,13 +38,6 @@ ListKind = Literal["tools", "resources", "prompts"]
 _KIND_OF_LIST: Final[Mapping[NamedList, ComponentKind]] = {"tools": "tool", "prompts": "prompt"}
 _RESOURCE: Final[ComponentKind] = "resource"
 _TEMPLATE: Final[ComponentKind] = "template"
-
-
-class Versioned(Protocol):
-    """A tool, a resource or a prompt."""
-
-    definition: Any
-    version: str | None
 
 
 def version_key(version: str) -> VersionKey:
@@ -101,7 +94,7 @@ def with_versions(definition: Any, versions: list[str]) -> Any:
     return definition.model_copy(update={"meta": {**meta, NAMESPACE: {**own, "versions": versions}}})
 
 
-def insert_version(versions: list[Any], item: Versioned) -> None:
+def insert_version(versions: list[Any], item: Component) -> None:
     """Insert an item into a list of versions, the highest first; it replaces an equal version."""
     assert item.version is not None, "only what has a version stands in such a list"
     key = version_key(item.version)
@@ -124,14 +117,6 @@ class Component(Protocol):
     version: str | None
 
 
-class Template(Protocol):
-    """The URI template of a resource."""
-
-    def match(self, uri: str) -> dict[str, Value] | None: ...
-
-    def written_as(self, uri: str) -> str: ...
-
-
 class ResourceItem(Component, Protocol):
     """A resource or a resource template of an app."""
 
@@ -140,7 +125,7 @@ class ResourceItem(Component, Protocol):
     is_template: bool
 
     @property
-    def template(self) -> Template: ...
+    def template(self) -> URITemplate: ...
 
 
 class VersionRange(Protocol):

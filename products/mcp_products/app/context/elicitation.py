@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from types import NoneType
-from typing import Any, Final, Generic, Literal, Protocol, TypeAlias, TypeVar, cast, get_type_hints, is_typeddict
+from typing import Any, Final, Generic, Literal, TypeAlias, TypeVar, cast, get_type_hints, is_typeddict
 
 from pydantic import BaseModel, Field, TypeAdapter, ValidationError, create_model
 from pydantic.errors import PydanticSchemaGenerationError, PydanticUserError
@@ -62,8 +62,7 @@ class Form:
             return
         if _is_record(shape):
             self._require_plain(title, description)
-            model, read = self._record(shape)
-            self._read = read
+            model, self._read = self._record(shape)
         else:
             shape, titles = _with_titles(shape)
             self._titles = titles
@@ -263,18 +262,8 @@ ElicitationResult: TypeAlias = AcceptedElicitation[T] | DeclinedElicitation | Ca
 URLElicitationResult: TypeAlias = AcceptedUrlElicitation | DeclinedElicitation | CancelledElicitation
 
 
-class ClientRequester(Protocol):
-    """A context that sends requests to the client."""
-
-    async def send_client_request(
-        self, name: str, params: dict[str, Any], options: RequestOptions, keywords: RequestKeywords | None = None
-    ) -> Any:
-        """Send a request to the client, and return its result; `name` is that of the client's handler."""
-        ...
-
-
 async def elicit_form(
-    ctx: ClientRequester,
+    ctx: Any,
     message: str,
     schema: Any,
     *,
@@ -301,7 +290,7 @@ async def elicit_form(
 
 
 async def elicit_url(
-    ctx: ClientRequester, message: str, url: str, elicitation_id: str | None, keywords: RequestKeywords
+    ctx: Any, message: str, url: str, elicitation_id: str | None, keywords: RequestKeywords
 ) -> URLElicitationResult:
     """Request that the user visits a URL, and return whether the user agreed."""
     params: dict[str, Any] = {"mode": "url", "message": message, "url": url}

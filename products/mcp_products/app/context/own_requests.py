@@ -5,13 +5,12 @@ from __future__ import annotations
 import base64
 import sys
 from collections.abc import Mapping
-from dataclasses import dataclass, field
-from typing import Any, Final, Protocol
+from dataclasses import dataclass
+from typing import Any, Final
 
 from mcp_runtime.errors import LocalError
 from mcp_runtime.protocol.models import validator
 from mcp_runtime.protocol.result_types import FollowedPages
-from mcp_runtime.protocol.revision import Revision
 
 _MAX_PAGES: Final = 10_000
 
@@ -23,7 +22,7 @@ class ResourceContent:
     content: str | bytes
     mime_type: str | None = None
     uri: str = ""
-    meta: Mapping[str, Any] | None = field(default=None)
+    meta: Mapping[str, Any] | None = None
 
 
 class ResourceContentList(list[ResourceContent]):
@@ -35,35 +34,16 @@ class ResourceContentList(list[ResourceContent]):
         return self
 
 
-class NestedRequester(Protocol):
-    """A context that makes contexts for requests to its own app."""
-
-    @property
-    def revision(self) -> Revision:
-        """The protocol version of the app."""
-        ...
-
-    @property
-    def meta(self) -> dict[str, Any]:
-        """The `_meta` of the request."""
-        ...
-
-    def nested(self) -> Any:
-        """Return a context for a request to the app."""
-        ...
-
-
-async def own_request(ctx: NestedRequester, name: str, params: dict[str, Any]) -> Any:
+async def own_request(ctx: Any, name: str, params: dict[str, Any]) -> Any:
     """Return the result of a request to the app of a function; `name` is that of the handler."""
-    revision = ctx.revision
-    row: Any = next(row for row in revision.rows if row.name == name and row.direction == "client_to_server")
+    row: Any = next(row for row in ctx.revision.rows if row.name == name and row.direction == "client_to_server")
     if ctx.meta:
         params = {**params, "_meta": {key: value for key, value in ctx.meta.items() if key != "progressToken"}}
     nested = ctx.nested()
     return await nested.app.handle_nested(name, nested, validator(row.params)(params))
 
 
-async def own_items(ctx: NestedRequester, name: str, items: str) -> list[Any]:
+async def own_items(ctx: Any, name: str, items: str) -> list[Any]:
     """Return the items of all pages of a list of the app."""
     result: list[Any] = []
     followed, cursor = FollowedPages(name, _MAX_PAGES, sys.maxsize), None
@@ -75,7 +55,7 @@ async def own_items(ctx: NestedRequester, name: str, items: str) -> list[Any]:
             return result
 
 
-async def read_resource(ctx: NestedRequester, uri: str) -> ResourceContentList:
+async def read_resource(ctx: Any, uri: str) -> ResourceContentList:
     """Return the contents of a resource of the app."""
     result = await own_request(ctx, "read_resource", {"uri": uri})
     contents: list[Any] | None = getattr(result, "contents", None)

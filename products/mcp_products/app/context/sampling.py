@@ -15,7 +15,7 @@ from mcp_runtime.errors import InvalidResponseError, LocalError
 from mcp_runtime.protocol.models import format_validation_error, is_list, is_object
 from mcp_runtime.session.requests import RequestKeywords
 
-from .elicitation import NO_TIMEOUT, ClientRequester
+from .elicitation import NO_TIMEOUT
 
 # Functions as the tools of a sampling request: their definitions, and the results of the calls of the model.
 
@@ -51,7 +51,7 @@ class SamplingTools:
             if isinstance(item, BaseModel) or not callable(item):
                 self.definitions.append(item)
                 continue
-            tool = ctx.app.unlisted_tool(item)
+            tool = ctx.app.make_tool(item, coerce=True)
             if tool.name in self._functions:
                 raise LocalError(f"sample(): two of the tools have the name {tool.name!r}: rename one")
             self._functions[tool.name] = tool
@@ -146,7 +146,7 @@ class SampleKeywords(SampleSettings, RequestKeywords, total=False):
 
 
 async def sample(
-    ctx: ClientRequester, messages: Any, max_tokens: int, result_type: Any, settings: dict[str, Any]
+    ctx: Any, messages: Any, max_tokens: int, result_type: Any, settings: dict[str, Any]
 ) -> SampleResult[Any]:
     """Request a message of the client's model; with a type, until a message has it."""
     options = settings.pop("options", None) or NO_TIMEOUT

@@ -38,7 +38,7 @@ MAX_FILES = {
     VIEWS: 3,
     CODE_MODE: 7,
     "runtime": 94,
-    "products": 278,
+    "products": 274,
     LINT: 20,
     CARDS: 4,
     COMPAT: 58,
@@ -52,8 +52,8 @@ MAX_CODE_LINES = {
     TENANTS: 880,
     VIEWS: 100,
     CODE_MODE: 600,
-    "runtime": 12_000,
-    "products": 37_810,
+    "runtime": 11_996,
+    "products": 37_423,
     LINT: 2_550,
     CARDS: 300,
     COMPAT: 6_800,
@@ -64,7 +64,7 @@ MAX_CODE_LINES = {
 FREE_FILES = 15  # A limit is at most so many above what is there.
 FREE_CODE_LINES = 750
 
-IMPORTS_IN_FUNCTIONS = {"runtime": 12, "products": 52, "codegen": 10}  # At most 80 in core and products.
+IMPORTS_IN_FUNCTIONS = {"runtime": 12, "products": 45, "codegen": 10}  # At most 80 in core and products.
 
 # Why imports stand inside functions of the core and of products. Many names of one module are a `LazyModule` instead.
 EXTRA = "the package is not installed everywhere: an error says what to install, or the feature is left out"
@@ -73,11 +73,8 @@ CIRCLE = "the module imports this one"
 SYSTEM = "not every system has it"
 REASONS = {
     "products/mcp_products/app/app.py": CIRCLE,
-    "products/mcp_products/app/content.py": START,
-    "products/mcp_products/app/context/request_details.py": START,
     "products/mcp_products/app/resources.py": EXTRA,
     "products/mcp_products/app/serving.py": EXTRA,
-    "products/mcp_products/app/settings.py": START,
     "products/mcp_products/app/signatures/descriptions.py": START,
     "products/mcp_products/app/signatures/generated_types.py": START,
     "products/mcp_products/auth/client/storage.py": EXTRA,
@@ -96,7 +93,6 @@ REASONS = {
     "products/mcp_products/platforms/trio.py": EXTRA,
     "products/mcp_products/platforms/windows.py": SYSTEM,
     "products/mcp_products/relay/gateway/gateway.py": EXTRA,
-    "products/mcp_products/relay/upstream/target.py": EXTRA,
     "products/mcp_products/telemetry/__init__.py": EXTRA,
     "products/mcp_products/tooling/introspect.py": EXTRA,
     "products/mcp_products/workers/stores/urls.py": EXTRA,

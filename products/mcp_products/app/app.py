@@ -130,8 +130,6 @@ class BaseApp(Registrations, Servable, Serving[ServerT], Constructors, NamesOfAt
         self.registry.lifespan = lifespan
         self.registry.declared = declare
         self.registry.capabilities = capabilities
-        self.registry.changed = self._changed
-        self.registry.mount = self._mount
         self.add_middleware(*middleware)
 
     @classmethod
@@ -141,7 +139,10 @@ class BaseApp(Registrations, Servable, Serving[ServerT], Constructors, NamesOfAt
 
     def _new_registry(self, shown_exceptions: ShownExceptions, page_size: int) -> Registry:
         result_types = ResultTypes(row for row in self.server_class.revision.rows if isinstance(row, Request))
-        return self.registry_class(self.types, result_types, shown_exceptions, page_size)
+        registry = self.registry_class(self.types, result_types, shown_exceptions, page_size)
+        registry.changed = self._changed
+        registry.mount = self._mount
+        return registry
 
     @checked(example='app.mount(other, "prefix")')
     def mount(self, app: BaseApp[Any], prefix: str = "") -> None:
@@ -206,7 +207,7 @@ class BaseApp(Registrations, Servable, Serving[ServerT], Constructors, NamesOfAt
         members: dict[str, Any] = {
             "app": self,
             "context": self.context_class,
-            "lifespan": _lifespan_of(self._enter_lifespans),
+            "lifespan": _lifespan_of(self),
             "scopes": _scopes_of(self.registry),
         }
         for names in _HANDLERS_BY_KIND.values():  # Of all kinds: which are declared, the first connection decides.
@@ -394,13 +395,8 @@ def _scopes_of(registry: Registry) -> Callable[[BaseServer, str, Any], Sequence[
     return scopes
 
 
-def _lifespan_of(
-    enter: Callable[[], AbstractAsyncContextManager[LifespanStates]],
-) -> Callable[[BaseServer], AbstractAsyncContextManager[LifespanStates]]:
-    def lifespan(self: BaseServer) -> AbstractAsyncContextManager[LifespanStates]:
-        return enter()
-
-    return lifespan
+def _lifespan_of(app: BaseApp[Any]) -> Callable[[BaseServer], AbstractAsyncContextManager[LifespanStates]]:
+    return lambda server: app._enter_lifespans()
 
 
 # Lifespans that are composed of others with the operator `|`.

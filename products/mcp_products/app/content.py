@@ -7,17 +7,26 @@ from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from types import ModuleType
-from typing import Any, ClassVar, Final, Literal, cast
+from typing import TYPE_CHECKING, Any, ClassVar, Final, Literal, cast
 from urllib.parse import quote
 
 from pydantic_core import to_json, to_jsonable_python
 
+from mcp_runtime._lazy import LazyModule
 from mcp_runtime.errors import LocalError, UnwritableValueError
 from mcp_runtime.protocol import json_text as finite_numbers
 from mcp_runtime.usage.texts import is_unicode, text_problem, unwritable
 
 from .signatures.forms import fallback, is_known, with_own_names
 from .signatures.generated_types import as_own, wire_model
+
+if TYPE_CHECKING:
+    import mimetypes
+
+    from pydantic import errors
+else:  # Imported when they are used: most servers return no files, whose types are in tables of the system.
+    mimetypes = LazyModule("mimetypes")
+    errors = LazyModule("pydantic.errors")
 
 # The MIME types of common files, which a table of the operating system may lack or name otherwise.
 _MIME_TYPES: Final = {
@@ -83,27 +92,11 @@ class _Media:
         if self.path is None:
             return self.default
         common = _MIME_TYPES.get(Path(self.path).suffix.lower())
-        return common or _guessed_type(str(self.path)) or "application/octet-stream"
+        return common or mimetypes.guess_type(str(self.path))[0] or "application/octet-stream"
 
 
 def _no_schema(cls: type) -> Exception:
-    from pydantic.errors import PydanticSchemaGenerationError  # Not at the top: a start does without it.
-
-    return PydanticSchemaGenerationError(f"{cls.__name__} is content, which has no JSON Schema")
-
-
-def _guessed_type(name: str) -> str | None:
-    """Return the MIME type that the system knows for the extension of a name."""
-    import mimetypes  # It reads the tables of the system; most servers return no files.
-
-    return mimetypes.guess_type(name)[0]
-
-
-def _guessed_extension(mime_type: str) -> str:
-    """Return the extension that the system knows for a MIME type, or an empty text."""
-    import mimetypes
-
-    return mimetypes.guess_extension(mime_type) or ""
+    return errors.PydanticSchemaGenerationError(f"{cls.__name__} is content, which has no JSON Schema")
 
 
 class Image(_Media):
@@ -157,14 +150,14 @@ class File:
             return self.format
         name = f"file.{self.format}" if self.format is not None else str(self.path or self.name or "")
         suffix = Path(name).suffix.lower()
-        guessed = _TEXT_TYPES.get(suffix) or _guessed_type(name)
+        guessed = _TEXT_TYPES.get(suffix) or mimetypes.guess_type(name)[0]
         return guessed or (f"application/{self.format.lower()}" if self.format else "application/octet-stream")
 
     def block(self, t: ModuleType) -> Any:
         """Return the content block. Raises OSError if the file cannot be read."""
         if self.data is not None:
             name = self.name or "file"
-            extension = "" if Path(name).suffix else _guessed_extension(self.mime_type)
+            extension = "" if Path(name).suffix else (mimetypes.guess_extension(self.mime_type) or "")
             data, uri = bytes(self.data), f"file:///{quote(name + extension)}"
         else:
             path = Path(self.path or "").expanduser().resolve()

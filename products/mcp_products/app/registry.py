@@ -24,7 +24,7 @@ from mcp_runtime.usage.texts import quoted, shortened
 from .components.catalog import ListKind as ListKind
 from .components.catalog import NamedList, requested_version, with_requested_version
 from .components.named_things import NamedThing, UnknownItemError, task_lists_of, things_named
-from .components.uris import strip_prefix, with_prefixed_links, with_prefixed_uri
+from .components.uris import with_prefixed_links, with_prefixed_uri
 from .components.visibility import session_rules
 from .middleware.hooks import Handler, MiddlewareAdapter, MiddlewareFunction, chain, in_own_task
 from .prompts import Prompt
@@ -283,9 +283,8 @@ class Registry(ProvidedItems):
             return await resource.read(ctx, params.uri, values, self.results["read_resource"])
         if self.skills is not None and (result := await self.skills.read(params.uri)) is not None:
             return result
-        for prefix, inner in self.mounted:
-            uri = strip_prefix(prefix, params.uri)
-            if uri is not None and inner.has_resource(uri):
+        for prefix, inner, uri in self.mounted_at(params.uri):
+            if inner.has_resource(uri):
                 ctx.is_mounted = True
                 result = await inner.handle("read_resource", ctx, params.model_copy(update={"uri": uri}), states)
                 return with_prefixed_uri(result, uri, params.uri, prefix)

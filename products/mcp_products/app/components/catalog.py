@@ -307,9 +307,8 @@ class Catalog:
             own_kind: ComponentKind = "template" if match[0].is_template else "resource"
             versions = self._versions_of("resources", match[0].uri, match[0])
             return [VersionCandidate(item, own_kind, (item.definition.name, item.uri)) for item in versions]
-        for prefix, inner in self.mounted:
-            rest = strip_prefix(prefix, uri)
-            if rest is not None and (inside := inner._candidates_at(rest)):
+        for prefix, inner, rest in self.mounted_at(uri):
+            if inside := inner._candidates_at(rest):
                 enabled = inner._enabled_of(inside)
                 return [
                     VersionCandidate(one.item, one.kind, (one.names[0], add_prefix(prefix, one.names[1])))
@@ -353,9 +352,8 @@ class Catalog:
 
     def _at_mounted(self, uri: str) -> Iterator[tuple[Self, str]]:
         """Yield the mounted apps that have a URI or a URI template, with its form there."""
-        for prefix, inner in self.mounted:
-            rest = strip_prefix(prefix, uri)
-            if rest is not None and (inner.has_resource(rest) or inner.template_at(rest) is not None):
+        for _, inner, rest in self.mounted_at(uri):
+            if inner.has_resource(rest) or inner.template_at(rest) is not None:
                 yield inner, rest
 
     def _enabled_of(self, candidates: list[VersionCandidate]) -> list[Any]:
@@ -374,9 +372,8 @@ class Catalog:
         """Return the resource that serves a URI, also of a mounted app, with its URI or URI template here."""
         if (match := self._resource(uri)) is not None:
             return match[0].uri, match[0]
-        for prefix, inner in self.mounted:
-            rest = strip_prefix(prefix, uri)
-            if rest is not None and (match_inside := inner.resource_at(rest)) is not None:
+        for prefix, inner, rest in self.mounted_at(uri):
+            if (match_inside := inner.resource_at(rest)) is not None:
                 return add_prefix(prefix, match_inside[0]), match_inside[1]
         return None
 
@@ -385,15 +382,13 @@ class Catalog:
         own = self._registered_as(uri_template)
         if own is not None:
             return own.uri, own
-        inside = ((inner, strip_prefix(prefix, uri_template)) for prefix, inner in self.mounted)
-        return next((match for inner, rest in inside if rest is not None and (match := inner.template_at(rest))), None)
+        inside = self.mounted_at(uri_template)
+        return next((match for _, inner, rest in inside if (match := inner.template_at(rest))), None)
 
     def has_resource(self, uri: str) -> bool:
         """Return True if a resource has this URI, or a resource template matches it."""
-        inside = ((inner, strip_prefix(prefix, uri)) for prefix, inner in self.mounted)
-        return self._resource(uri) is not None or any(
-            rest is not None and inner.has_resource(rest) for inner, rest in inside
-        )
+        inside = self.mounted_at(uri)
+        return self._resource(uri) is not None or any(inner.has_resource(rest) for _, inner, rest in inside)
 
     def written_uri(self, uri: str) -> str:
         """Return a URI that something here serves, spelled as it is registered: rules and middleware compare that."""
@@ -402,9 +397,8 @@ class Catalog:
             resource = match[0]
             written: str = resource.template.written_as(uri) if resource.is_template else resource.uri
             return written
-        for prefix, inner in self.mounted:
-            rest = strip_prefix(prefix, uri)
-            if rest is not None and inner.has_resource(rest):
+        for prefix, inner, rest in self.mounted_at(uri):
+            if inner.has_resource(rest):
                 return add_prefix(prefix, inner.written_uri(rest))
         return uri
 
@@ -442,6 +436,12 @@ class Catalog:
                 if item.key == form and (templates or not item.is_template):
                     return item
         return None
+
+    def mounted_at(self, uri: str) -> Iterator[tuple[str, Self, str]]:
+        """Yield the mounted apps that may have a URI or a URI template, with their prefixes and its form there."""
+        for prefix, inner in self.mounted:
+            if (rest := strip_prefix(prefix, uri)) is not None:
+                yield prefix, inner, rest
 
     def _in_mounted(self, name: str, kind: NamedList) -> Iterator[tuple[Self, str]]:
         """Yield the mounted app that has this item, and the name of the item in that app."""
@@ -508,8 +508,7 @@ class ScopedCatalog(Catalog):
         if resource is not None:
             scopes: tuple[str, ...] = resource.scopes
             return scopes
-        for prefix, inner in self.mounted:
-            rest = strip_prefix(prefix, uri)
-            if rest is not None and (inner.has_resource(rest) or inner._registered_as(rest) is not None):
+        for _, inner, rest in self.mounted_at(uri):
+            if inner.has_resource(rest) or inner._registered_as(rest) is not None:
                 return inner._scopes_at(rest, params)
         return ()

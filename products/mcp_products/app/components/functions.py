@@ -168,7 +168,7 @@ def check_accepts(function: object, names: Sequence[str], least: int, kind: str)
     if inspect.isasyncgenfunction(code) or inspect.isgeneratorfunction(code):
         raise LocalError(f"{place} is a generator, which yields: return the result")
     parameters = signature_of(function, hints=False).parameters.values()
-    required = [parameter for parameter in parameters if _is_required(parameter)]
+    required = [parameter for parameter in parameters if is_required(parameter)]
     accepted = sum(
         len(names) if parameter.kind is parameter.VAR_POSITIONAL else parameter.kind <= parameter.POSITIONAL_OR_KEYWORD
         for parameter in parameters
@@ -243,9 +243,9 @@ def _check_parameter(parameter: inspect.Parameter, place: str) -> None:
         raise LocalError(f"{place}: {name!r} is the Context of {module}: write from mcp_generated import Context")
 
 
-def _is_required(parameter: inspect.Parameter) -> bool:
-    variadic = parameter.kind in (parameter.VAR_POSITIONAL, parameter.VAR_KEYWORD)
-    return parameter.default is parameter.empty and not variadic
+def is_required(parameter: inspect.Parameter) -> bool:
+    """Return True if calls must have an argument for a parameter."""
+    return parameter.default is parameter.empty and parameter.kind not in _VARIADIC
 
 
 def check_lifespan(lifespan: object, function: str) -> None:
@@ -273,10 +273,7 @@ def check_accepts_one(function: Callable[..., Any], place: str, name: str) -> No
     try:
         signature_of(function, hints=False).bind(None)
     except TypeError:
-        raise LocalError(f"{place} must accept one argument: write def {_own_name(function)}({name})") from None
+        own_name = getattr(function, "__name__", "function")
+        raise LocalError(f"{place} must accept one argument: write def {own_name}({name})") from None
     except ValueError:
         return  # Functions written in C may have no signature.
-
-
-def _own_name(function: object) -> str:
-    return str(getattr(function, "__name__", "function"))

@@ -162,23 +162,16 @@ class URITemplate:
             )
         if "\0" in text:
             raise LocalError(f"resource(): {text!r} is not a resource URI: it has a NUL character; remove it")
-        parsed = _Parser(text)
-        self._before = parsed.before
-        self._places = parsed.places
-        self._path_parameters = parsed.path_parameters
-        self._query = parsed.query
-        self._fixed = parsed.fixed
-        self._fragment: _Variable | str | None = parsed.fragment
-        self.names: tuple[str, ...] = tuple(parsed.names)
+        self._form = form = _Parser(text)
+        self.names: tuple[str, ...] = tuple(form.names)
         """The names of the variables, in the order of the template."""
-        self.optional: frozenset[str] = frozenset(parsed.optional)
+        self.optional: frozenset[str] = frozenset(form.optional)
         """The variables that a URI may omit: those of the query, of path parameters and of the fragment."""
-        self._has_query = parsed.has_query
         self._is_file = text[:5].lower() == "file:"
         self._lists: Collection[str] = ()
         self._paths: Collection[str] = self.names
         self._folds_host = _SPELLED_HOST.match(text) is not None
-        self._start = tidy_uri(self._before, folds_host=self._folds_host)
+        self._start = tidy_uri(self._form.before, folds_host=self._folds_host)
 
     def read_as(self, *, lists: Collection[str], paths: Collection[str]) -> None:
         """Read some variables as lists, and check some as paths of files, wherever they stand."""
@@ -198,12 +191,12 @@ class URITemplate:
         raw = self._read(uri, {})
         if raw is None:
             return uri
-        if self._path_parameters:  # They may stand anywhere in the path.
+        if self._form.path_parameters:  # They may stand anywhere in the path.
             return tidy_uri(uri)
-        texts = (text + place.written for place, text in zip(self._places, raw, strict=True))
+        texts = (text + place.written for place, text in zip(self._form.places, raw, strict=True))
         base, _, fragment = tidy_uri(uri).partition("#")
-        _, mark, query = base.partition("?") if self._has_query else ("", "", "")
-        return self._before + "".join(texts) + mark + query + (f"#{fragment}" if self._fragment else "")
+        _, mark, query = base.partition("?") if self._form.has_query else ("", "", "")
+        return self._form.before + "".join(texts) + mark + query + (f"#{fragment}" if self._form.fragment else "")
 
     def _read(self, uri: str, values: dict[str, Value]) -> list[str] | None:
         """Add the values of a URI. Return the text of each variable of the path, None if the URI does not match."""
@@ -211,20 +204,20 @@ class URITemplate:
             return None
         base, _, fragment = tidy_uri(uri, folds_host=self._folds_host).partition("#")
         path, mark, query = base.partition("?")
-        if mark and not self._has_query:
-            if not (self._places and self._places[-1].variable.operator == "+"):
+        if mark and not self._form.has_query:
+            if not (self._form.places and self._form.places[-1].variable.operator == "+"):
                 return None
             path, query = base, ""  # RFC 6570 allows a question mark in the value of `{+x}`.
-        if self._path_parameters:
+        if self._form.path_parameters:
             path = self._without_parameters(path, values, uri)
         raw = self._split_path(path)
         if raw is None:
             return None
-        for place, text in zip(self._places, raw, strict=True):
+        for place, text in zip(self._form.places, raw, strict=True):
             values[place.variable.name] = self._value(place.variable, [text], uri)
-        if self._has_query and not self._read_query(query, values, uri):
+        if self._form.has_query and not self._read_query(query, values, uri):
             return None
-        return raw if self._fragment is None or self._read_fragment(fragment, values, uri) else None
+        return raw if self._form.fragment is None or self._read_fragment(fragment, values, uri) else None
 
     # ---- the path ---------------------------------------------------------------------------------------------------
 
@@ -236,7 +229,7 @@ class URITemplate:
         """
         if not path.startswith(self._start):
             return None
-        places = self._places
+        places = self._form.places
         begin, end = len(self._start), len(path)
         if not places:
             return [] if begin == end else None
@@ -275,13 +268,13 @@ class URITemplate:
 
         def take(match: re.Match[str]) -> str:
             name = unquote(match[1])
-            if name not in self._path_parameters:
+            if name not in self._form.path_parameters:
                 return match[0]
             found.setdefault(name, []).append((match[2] or "")[1:])
             return ""
 
         path = _PATH_PARAMETER.sub(take, path)
-        values |= {name: self._value(self._path_parameters[name], texts, uri) for name, texts in found.items()}
+        values |= {name: self._value(self._form.path_parameters[name], texts, uri) for name, texts in found.items()}
         return path
 
     # ---- the query and the fragment ---------------------------------------------------------------------------------
@@ -292,9 +285,9 @@ class URITemplate:
         for parameter in query.split("&") if query else ():
             name, _, text = parameter.partition("=")
             found.setdefault(unquote(name), []).append(text)
-        if any(text not in found.get(name, ()) for name, text in self._fixed):
+        if any(text not in found.get(name, ()) for name, text in self._form.fixed):
             return False
-        for name, variable in self._query.items():
+        for name, variable in self._form.query.items():
             texts = found.get(name)
             if texts is not None:
                 spaced = texts if variable.operator == "+" else [text.replace("+", " ") for text in texts]
@@ -304,10 +297,10 @@ class URITemplate:
         return True
 
     def _read_fragment(self, fragment: str, values: dict[str, Value], uri: str) -> bool:
-        if isinstance(self._fragment, str):
-            return fragment == self._fragment
-        if self._fragment is not None and fragment:
-            values[self._fragment.name] = self._value(self._fragment, [fragment], uri)
+        if isinstance(self._form.fragment, str):
+            return fragment == self._form.fragment
+        if self._form.fragment is not None and fragment:
+            values[self._form.fragment.name] = self._value(self._form.fragment, [fragment], uri)
         return True
 
     # ---- values -----------------------------------------------------------------------------------------------------

@@ -8,7 +8,7 @@ from types import NoneType
 from typing import Any, Final, Generic, Literal, TypeAlias, TypeVar, cast, get_type_hints, is_typeddict
 
 from pydantic import BaseModel, Field, TypeAdapter, ValidationError, create_model
-from pydantic.errors import PydanticSchemaGenerationError, PydanticUserError
+from pydantic.errors import PydanticUserError
 
 from mcp_runtime.errors import InvalidResponseError
 from mcp_runtime.protocol.models import format_validation_error, is_list, is_object
@@ -60,16 +60,11 @@ class Form:
             self.schema = dict(shape)
             self._read = dict
             return
-        if _is_record(shape):
-            self._require_plain(title, description)
-            model, self._read = self._record(shape)
-        else:
-            shape, titles = _with_titles(shape)
-            self._titles = titles
-            field: Any = Field(title=title, description=description)
-            model = TypeAdapter(self._model({_VALUE: (shape, field)}))
-            self._read = lambda content: getattr(model.validate_python(content), _VALUE)
-        self.schema = self._schema_of(model)
+        try:
+            model = self._adapter(shape, title, description)
+            self.schema = self._schema_of(model)
+        except PydanticUserError:
+            raise TypeError(f"elicit() cannot show {self._name} in a form; {_SHAPES}") from None
         if self._titles:
             _use_titles(self.schema["properties"][_VALUE], self._titles)
 
@@ -89,36 +84,29 @@ class Form:
                 " own: Field(title=…)"
             )
 
-    def _record(self, shape: Any) -> tuple[TypeAdapter[Any], Callable[[Any], Any]]:
-        """Return the adapter of a model, a dataclass or a TypedDict, and the function that reads its values."""
+    def _adapter(self, shape: Any, title: str | None, description: str | None) -> TypeAdapter[Any]:
+        """Return the adapter of a type, and set the function that reads its values."""
+        if not _is_record(shape):
+            shape, titles = _with_titles(shape)
+            self._titles = titles
+            fields: dict[str, Any] = {_VALUE: (shape, Field(title=title, description=description))}
+            model = TypeAdapter(create_model("Form", **fields))
+            self._read = lambda content: getattr(model.validate_python(content), _VALUE)
+            return model
+        self._require_plain(title, description)
         if not is_typeddict(shape):
-            adapter = self._adapter(shape)
-            return adapter, adapter.validate_python
+            adapter: TypeAdapter[Any] = TypeAdapter(shape)
+            self._read = adapter.validate_python
+            return adapter
         # A model, because pydantic reads the TypedDict of typing only since Python 3.12.
-        fields = {
-            name: (hint, ... if name in shape.__required_keys__ else None)
-            for name, hint in get_type_hints(shape).items()
-        }
-        model = TypeAdapter(self._model(fields))
-        return model, lambda content: model.validate_python(content).model_dump(exclude_unset=True)
-
-    def _model(self, fields: dict[str, Any]) -> type[BaseModel]:
-        try:
-            return create_model("Form", **fields)
-        except (PydanticSchemaGenerationError, PydanticUserError):
-            raise TypeError(f"elicit() cannot show {self._name} in a form; {_SHAPES}") from None
-
-    def _adapter(self, shape: Any) -> TypeAdapter[Any]:
-        try:
-            return TypeAdapter(shape)
-        except (PydanticSchemaGenerationError, PydanticUserError):
-            raise TypeError(f"elicit() cannot show {self._name} in a form; {_SHAPES}") from None
+        hints = get_type_hints(shape).items()
+        fields = {name: (hint, ... if name in shape.__required_keys__ else None) for name, hint in hints}
+        model = TypeAdapter(create_model("Form", **fields))
+        self._read = lambda content: model.validate_python(content).model_dump(exclude_unset=True)
+        return model
 
     def _schema_of(self, model: TypeAdapter[Any]) -> dict[str, Any]:
-        try:
-            whole = model.json_schema()
-        except PydanticUserError:
-            raise TypeError(f"elicit() cannot show {self._name} in a form; {_SHAPES}") from None
+        whole = model.json_schema()
         definitions = whole.get("$defs", {})
         whole = _resolved(whole, definitions)
         required: list[str] = list(whole.get("required", ()))

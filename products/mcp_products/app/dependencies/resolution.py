@@ -20,7 +20,7 @@ from mcp_runtime.aio.tasks import SharedLifespan
 from mcp_runtime.errors import LocalError, ToolError
 from mcp_runtime.server.context import ServerContext
 
-from ..components.functions import HINT_ERRORS, code_of, signature_of
+from ..components.functions import HINT_ERRORS, code_of, is_required, signature_of
 from .markers import CallArgument, ClientRequest, Dependency, Depends, Elicit, ListRoots, Sample, marker_of
 
 # Find the dependencies of a function.
@@ -156,7 +156,6 @@ def wants_result(hint: Any) -> bool:
 
 Invoke = Callable[[dict[str, Any]], Awaitable[Any]]
 _MISSING: Final = inspect.Parameter.empty
-_VARIADIC: Final = (inspect.Parameter.VAR_POSITIONAL, inspect.Parameter.VAR_KEYWORD)
 
 
 class _Node:
@@ -309,11 +308,11 @@ class Dependencies:
             node.nested[name] = _Edge(self._node(marker, path), wants_result(hint))
         elif bound is not _MISSING and not isinstance(bound, CallArgument):
             node.constants[name] = bound
-        elif _is_context(hint):
+        elif is_context(hint):
             node.context = name
         elif argument in self._arguments:
             node.arguments[name] = argument
-        elif (parameter.default is _MISSING and parameter.kind not in _VARIADIC) or isinstance(bound, CallArgument):
+        elif is_required(parameter) or isinstance(bound, CallArgument):
             raise LocalError(
                 f"{self._description}: the parameter {argument!r} of the dependency {node.name!r} has no value: "
                 "give it a default, Depends(…), the type Context, or the name of an argument"
@@ -382,9 +381,10 @@ def _declared(parameter: inspect.Parameter, hint: Any) -> Dependency | None:
     return next((marker for item in (parameter.default, *metadata) if (marker := marker_of(item)) is not None), None)
 
 
-def _is_context(hint: Any) -> bool:
-    kinds = (hint, get_origin(hint), *get_args(hint))
-    return any(inspect.isclass(kind) and issubclass(kind, ServerContext) for kind in kinds)
+def is_context(hint: Any) -> bool:
+    """Return True for a context class, also with type parameters, and in a union or Annotated."""
+    classes = (get_origin(kind) or kind for kind in (hint, *get_args(hint)))
+    return any(isinstance(kind, type) and issubclass(kind, ServerContext) for kind in classes)
 
 
 def _name_of(function: Callable[..., Any]) -> str:
@@ -446,8 +446,7 @@ def Shared(function: Callable[..., Any], /) -> Any:
     if not callable(function):
         raise LocalError(f"Shared({function!r}): the argument is not callable; pass a function, not its result")
     for parameter in signature_of(function, hints=False).parameters.values():
-        variadic = parameter.kind in (parameter.VAR_POSITIONAL, parameter.VAR_KEYWORD)
-        if parameter.default is parameter.empty and not variadic:
+        if is_required(parameter):
             raise LocalError(
                 f"Shared(): the parameter {parameter.name!r} of the function has no value, because no single call has"
                 " one for all: give it a default, or write Depends(…)"

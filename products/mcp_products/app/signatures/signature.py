@@ -7,7 +7,7 @@ from collections.abc import Awaitable, Callable, Collection, Mapping
 from functools import partial
 from itertools import islice
 from types import NoneType
-from typing import TYPE_CHECKING, Any, Final, get_args, get_origin
+from typing import TYPE_CHECKING, Any, Final
 
 from pydantic_core import SchemaValidator, ValidationError, to_json
 
@@ -19,7 +19,7 @@ from mcp_runtime.protocol.models import integral, is_list, is_object
 from mcp_runtime.server.context import ServerContext
 
 from ..components.functions import checked_signature, code_of
-from ..dependencies.resolution import dependencies_of
+from ..dependencies.resolution import dependencies_of, is_context
 from .descriptions import parse_docstring
 from .forms import parsed_text, takes_text
 
@@ -71,7 +71,7 @@ class Signature:
         for name, parameter in parameters.items():
             if self._dependencies is not None and name in self._dependencies.names:
                 continue
-            if _is_context(hints.get(name)):
+            if is_context(hints.get(name)):
                 if self.context is not None:
                     raise LocalError(f"{description} has two contexts, {self.context!r} and {name!r}: remove one")
                 self.context = name
@@ -211,13 +211,6 @@ def function_name(function: Callable[..., Any]) -> str:
     """Return the name of a function; an empty string for a lambda and for other callables."""
     name: object = getattr(function, "__name__", "")
     return "" if name == "<lambda>" else str(name)
-
-
-def _is_context(annotation: Any) -> bool:
-    """Return True for a context class, also with type parameters, and in a union or Annotated."""
-    kinds = (annotation, *get_args(annotation)) if annotation is not None else ()
-    classes = (get_origin(kind) or kind for kind in kinds)
-    return any(isinstance(kind, type) and issubclass(kind, ServerContext) for kind in classes)
 
 
 def _refused(error: ValidationError) -> set[str]:

@@ -52,7 +52,7 @@ MAX_CODE_LINES = {
     TENANTS: 880,
     VIEWS: 100,
     CODE_MODE: 600,
-    "runtime": 11_996,
+    "runtime": 12_000,
     "products": 37_423,
     LINT: 2_550,
     CARDS: 300,

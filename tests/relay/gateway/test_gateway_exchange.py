@@ -205,14 +205,14 @@ async def test_a_narrower_token_in_the_session_of_a_wider_one_has_a_token_of_its
     assert sorted(form["subject_token"] for form in endpoint.forms) == ["narrow", "wide"]
 
 
-async def test_an_exchanged_token_is_not_used_after_the_token_that_it_was_exchanged_for() -> None:
+async def test_an_exchanged_token_is_not_used_after_the_token_that_it_was_exchanged_for(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     now, exchanged = [1000.0], list[str]()
+    monkeypatch.setattr("mcp_runtime.aio.clock.wall", lambda: now[0])
 
     class Exchange:
         server = "https://crm.example/mcp"
-
-        def clock(self) -> float:
-            return now[0]
 
         async def exchanged(self, subject_token: str) -> tuple[str, float]:
             exchanged.append(subject_token)

@@ -12,12 +12,13 @@ import re
 from collections import ChainMap
 from collections.abc import Awaitable, Callable, Collection, Iterable, Iterator, Mapping, MutableMapping, Sequence
 from contextlib import AbstractAsyncContextManager
+from dataclasses import dataclass
 from functools import cached_property, partial, wraps
 from types import ModuleType
 from typing import TYPE_CHECKING, Any, ClassVar, Final, Generic, Protocol, Unpack, cast
 from urllib.parse import urlsplit
 
-from pydantic import BaseModel
+from pydantic import BaseModel, ValidationError
 from pydantic.alias_generators import to_camel, to_pascal
 from pydantic_core import from_json, to_json
 from typing_extensions import TypeVar
@@ -26,10 +27,11 @@ from mcp_products.app.settings import ServerSettings, take_settings
 from mcp_products.json_schema.validator import compile_schema
 from mcp_runtime._lazy import LazyModule
 from mcp_runtime.bindings.server import BaseServer
+from mcp_runtime.endpoint.base import not_handled
 from mcp_runtime.errors import InvalidMessageError, JSONRPCError, LocalError
-from mcp_runtime.protocol.jsonrpc import INTERNAL_ERROR
+from mcp_runtime.protocol.jsonrpc import INTERNAL_ERROR, INVALID_PARAMS
 from mcp_runtime.protocol.models import is_model
-from mcp_runtime.protocol.revision import Request
+from mcp_runtime.protocol.revision import Notification, Request, Sent
 from mcp_runtime.server.context import ServerContext
 
 from .context import CURRENT, OfficialRequestContext, request_ctx
@@ -40,6 +42,7 @@ from .names import InitializationOptions, NotificationOptions
 from .streams.trio_server import call_handler, enter_lifespan
 from .transports import serve_stream
 from .values import named_by_handler
+from .words import without_logging
 
 if TYPE_CHECKING:
     from mcp_products.app import http_application
@@ -82,6 +85,7 @@ _KEYWORDS: Final = {
     "on_progress": "on_progress",
 }
 _LISTS: Final = ("tools", "resources", "prompts")
+_ANSWERED: Final = ("InitializeRequest", "DiscoverRequest", "SubscriptionsListenRequest")
 
 
 class Decorator(Protocol):
@@ -90,12 +94,33 @@ class Decorator(Protocol):
     def __call__(self, function: F, /) -> F: ...
 
 
+@dataclass(frozen=True)
+class HandlerEntry:
+    """A handler, and the type of the params that it gets."""
+
+    params_type: Any
+    handler: Callable[[Any, Any], Any]
+
+    async def __call__(self, ctx: Any, params: Any) -> Any:
+        """Handle a message. Raises JSONRPCError for params that are not of the type."""
+        try:
+            read = self.params_type.model_validate(written(params or {}))
+        except ValidationError as error:
+            raise JSONRPCError(INVALID_PARAMS, "Invalid request parameters", "") from error
+        return await self.handler(OfficialRequestContext(ctx), read)
+
+    async def own(self, ctx: Any, params: Any) -> dict[str, Any]:
+        """Handle a message that the protocol does not have, and return its result as JSON."""
+        return written(await self(ctx, params) or {})
+
+
 class HandlerDecorators:
-    """The part of a low-level server that registers handlers by decorators."""
+    """The part of a low-level server that registers handlers, by decorators and by their methods."""
 
     def __init__(self) -> None:
         """Create a server without handlers."""
         self._handlers: dict[str, Handler] = {}
+        self._entries: dict[tuple[str, type[Sent]], HandlerEntry] = {}
         self._tools: dict[str, Any] = {}  # The tools of the last list, whose schemas validate arguments and results.
 
     @property
@@ -113,6 +138,35 @@ class HandlerDecorators:
     def notification_handlers(self) -> MutableMapping[type, Callable[[Any], Awaitable[Any]]]:
         """The handlers of notifications by their types."""
         return HandlersOfTypes(self._handlers, "ClientNotification")
+
+    def add_request_handler(self, method: str, params_type: Any, handler: Callable[[Any, Any], Any]) -> None:
+        """Add a handler, which gets a request context and the params, for a method of the protocol or of a vendor.
+
+        Raises ValueError for a method that the runtime answers.
+        """
+        self._add(method, Request, HandlerEntry(params_type, handler))
+
+    def add_notification_handler(self, method: str, params_type: Any, handler: Callable[[Any, Any], Any]) -> None:
+        """Add a handler of a notification, as `add_request_handler` does of a request."""
+        self._add(method, Notification, HandlerEntry(params_type, handler))
+
+    def get_request_handler(self, method: str) -> HandlerEntry | None:
+        """Return the handler of a method that was added, or passed to the constructor."""
+        return self._entries.get((method, Request))
+
+    def get_notification_handler(self, method: str) -> HandlerEntry | None:
+        """Return the handler of a notification that was added, or passed to the constructor."""
+        return self._entries.get((method, Notification))
+
+    def _add(self, method: str, kind: type[Sent], entry: HandlerEntry) -> None:
+        if method in map(FORM.method, _ANSWERED):
+            raise ValueError(f"{method!r} is answered by the runtime, and takes no handler")
+        self._entries[method, kind] = entry
+        if method in FORM.handler_names:
+            self._register(FORM.handler_names[method], entry)
+
+    def _register(self, name: str, handler: Handler) -> None:
+        self._handlers[name] = handler
 
     def list_tools(self) -> Decorator:
         """Return a decorator that registers a function that returns the tools, or a `ListToolsResult`."""
@@ -224,7 +278,7 @@ class HandlerDecorators:
                 except Exception as error:
                     raise JSONRPCError(INTERNAL_ERROR, str(error)) from error
 
-            self._handlers[name] = handle
+            self._register(name, handle)
             return function
 
         return register
@@ -415,11 +469,15 @@ class LowLevelServer(HandlerDecorators, Generic[StateT, RequestDataT]):
         self.description = description
         self._lifespan = lifespan
         self._cache_hints = dict(cache_hints or {})
+        methods = {name: method for method, name in FORM.handler_names.items()}
+        requests = FORM.by_method["ClientRequest"]
         for keyword, handler in handlers.items():
             if keyword not in _KEYWORDS:
                 raise TypeError(f"Server() has no keyword argument {keyword!r}; handlers: {', '.join(_KEYWORDS)}")
             if handler is not None:
-                self._handlers[_KEYWORDS[keyword]] = _with_request_context(handler)
+                method = methods[_KEYWORDS[keyword]]
+                add = self.add_request_handler if method in requests else self.add_notification_handler
+                add(method, FORM.params_type(method), handler)
 
     @property
     def request_context(self) -> OfficialRequestContext[Any, StateT, RequestDataT]:
@@ -473,13 +531,12 @@ class LowLevelServer(HandlerDecorators, Generic[StateT, RequestDataT]):
             stateless: Accepted: the protocol version decides whether a connection has a state.
 
         """
-        options = initialization_options
-        server = self.bind() if options is None else self._create(_declarations(options))
-        await serve_stream(server, read_stream, write_stream)
+        options = initialization_options or self.create_initialization_options()
+        await serve_stream(self._declaring(options), read_stream, write_stream)
 
     def bind(self) -> BaseServer:
         """Return a server object of this package with the registered handlers."""
-        return self._create(_declarations(self.create_initialization_options()))
+        return self._declaring(self.create_initialization_options())
 
     def asgi(self, *, revisions: RevisionChoice = "all", **settings: Unpack[ASGISettings]) -> MCPASGIApp:
         """Return an ASGI application that serves this server; the keywords are those of `Server.asgi`."""
@@ -519,6 +576,21 @@ class LowLevelServer(HandlerDecorators, Generic[StateT, RequestDataT]):
         made = http_application.HTTPApplication(self.asgi(**merged | keywords), routes, (), served.debug)
         self.session_manager = made.sessions
         return made
+
+    def _declaring(self, options: InitializationOptions) -> BaseServer:
+        """Return a server that declares this. As in the official SDK, handlers send log messages whatever it is."""
+        declarations = _declarations(options)
+        is_told = "logging" in declarations["capabilities"]
+        declarations["capabilities"].setdefault("logging", {})
+        server = self._create(declarations)
+        if not is_told:
+            server.parts.around = _without_logging
+        server.parts.own = {
+            key: partial(as_method(_through(self.middleware, entry.own)), server)
+            for key, entry in self._entries.items()
+            if key[0] not in FORM.handler_names
+        }
+        return server
 
     def _create(self, options: Mapping[str, Any]) -> BaseServer:
         base = self._server_class(self._handlers.keys())
@@ -600,20 +672,16 @@ def _through(middleware: Sequence[Callable[..., Any]], handler: Callable[..., An
     return handle
 
 
-def _with_request_context(handler: Callable[[Any, Any], Any]) -> Callable[..., Any]:
-    async def handle(ctx: ServerContext, params: Any) -> Any:
-        row = ctx.received.row
-        union = "ClientRequest" if isinstance(row, Request) else "ClientNotification"
-        message = FORM.read(union, row.method, None if params is None else written(params))
-        return await handler(OfficialRequestContext(ctx), params if message is None else message.params)
-
-    return handle
+async def _without_logging(name: str, ctx: ServerContext, params: Any, handler: Handler) -> Any:
+    """Handle a message of the lifecycle for clients that are not told of logging, and that cannot set its level."""
+    if name == "set_level":
+        raise not_handled(ctx.received.row, ctx.revision)
+    return without_logging(await handler(ctx, params))
 
 
 def _declarations(options: InitializationOptions) -> dict[str, Any]:
     fields: dict[str, Any] = from_json(to_json(options.capabilities, by_alias=True, exclude_none=True))
     # In the official SDK handlers can send these messages whatever is declared.
-    fields.setdefault("logging", {})
     for kind in _LISTS:
         if fields.get(kind) is not None:
             fields[kind]["listChanged"] = True

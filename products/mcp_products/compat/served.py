@@ -4,14 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
 from contextvars import ContextVar
-from functools import cached_property
+from functools import cached_property, partial
 from operator import attrgetter
 from types import MappingProxyType
 from typing import Any, Final, cast
 
+from mcp_runtime.protocol.revision import Sent
+
 from .context import CURRENT, OfficialRequestContext, current_request
 from .forms.form import FORM, official, written
-from .lowlevel import Decorator, HandlerDecorators, as_method
+from .lowlevel import Handler, HandlerDecorators, HandlerEntry, as_method
 from .transports import serve_stream
 
 _PROCEED: Final[ContextVar[Callable[[Any], Awaitable[Any]]]] = ContextVar("what serves the request that is wrapped")
@@ -110,9 +112,14 @@ class ServedApp(HandlerDecorators):
             await call_next(context)
         return await as_method(handler)(self, context.ctx, context.message)
 
-    def _decorator(self, name: str, call: Callable[[Callable[..., Any], Any], Awaitable[Any]]) -> Decorator:
+    def _register(self, name: str, handler: Handler) -> None:
         self._join()
-        return super()._decorator(name, call)
+        super()._register(name, handler)
+
+    def _add(self, method: str, kind: type[Sent], entry: HandlerEntry) -> None:
+        super()._add(method, kind, entry)
+        if method not in FORM.handler_names:
+            self._app.registry.methods[method, kind] = partial(as_method(entry.own), self)
 
     def _join(self) -> None:
         if not self._has_joined:

@@ -6,7 +6,7 @@ Their results are equal to those here for what was called well. A program, or th
 from __future__ import annotations
 
 import logging
-from collections.abc import Awaitable, Mapping
+from collections.abc import Awaitable, Container, Mapping
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -102,6 +102,17 @@ STANDALONE: Final = Words(
 """The words of the distribution `fastmcp`, 2 to 4."""
 
 
+def without_logging(result: Any, unchanging: Container[str] = ()) -> Any:
+    """Return a result whose capabilities, if it has some, are told without logging and with lists that do not change."""
+    value = result.value if isinstance(result, PreSerialized) else result
+    fields: dict[str, Any] = value if is_object(value) else plain_of(value)
+    if "capabilities" not in fields:
+        return result
+    told = {kind: item for kind, item in fields["capabilities"].items() if kind != "logging"}
+    told |= {kind: dict.fromkeys(item, False) for kind, item in told.items() if kind in unchanging}
+    return PreSerialized({**fields, "capabilities": told})
+
+
 class WordedRegistry(Registry):
     """The tools, resources and prompts of a server that has the words of an original for unknown names.
 
@@ -123,13 +134,7 @@ class WordedRegistry(Registry):
     async def handle_lifecycle(self, name: str, ctx: Any, params: Any, handler: Any) -> Any:
         """Handle another message; without announcements, the lists that a client is told of never change."""
         result = await super().handle_lifecycle(name, ctx, params, handler)
-        value = result.value if isinstance(result, PreSerialized) else result
-        if self.announces or not ("capabilities" in value if is_object(value) else hasattr(value, "capabilities")):
-            return result
-        told = value if is_object(value) else plain_of(value)
-        kept = {kind: value for kind, value in told["capabilities"].items() if kind != "logging"}
-        kept |= {kind: dict.fromkeys(kept[kind], False) for kind in _LISTS if kind in kept}
-        return PreSerialized({**told, "capabilities": kept})
+        return result if self.announces else without_logging(result, _LISTS)
 
     async def call_tool(self, ctx: Any, params: Any, states: Any) -> Any:
         """Call a tool; a name without one gives a result with `isError`, as in the originals."""

@@ -23,7 +23,7 @@ from .context import OfficialRequestContext, with_user
 from .event_buses import BridgedSubscriptions
 from .fastmcp import FastMCPKeywords, with_view
 from .forms.form import FORM, official
-from .http import plain, translated
+from .http import LOCAL, plain, translated
 from .registered import MARK, RETURNED, OfficialTool, contents_with_meta, described, log, reports_errors
 from .values import named_by_handler
 from .words import OFFICIAL, WordedRegistry, Words
@@ -76,13 +76,11 @@ class Protection:
     Args:
         auth: The settings of the protected resource; None without authentication.
         verifier: Verifies access tokens; None without authentication.
-        security: The Host and Origin headers to accept; None for the default.
         provider: The authorization server that is served beside; None without one.
     """
 
     auth: AuthSettings | None
     verifier: OfficialTokenVerifier | None
-    security: TransportSecuritySettings | None
     provider: OAuthAuthorizationServerProvider[Any, Any, Any] | None = None
 
     @classmethod
@@ -105,42 +103,50 @@ class Protection:
         if (auth is None) != (verifier is None):
             missing = "token_verifier" if verifier is None else "auth"
             raise LocalError(f"{name}: {missing} is missing; pass both auth=AuthSettings(…) and token_verifier=…")
-        return cls(auth, verifier, settings.pop("transport_security", None), provider)
+        return cls(auth, verifier, provider)
 
     def keywords(self, settings: ServerSettings) -> dict[str, Any]:
         """Return the keywords of `asgi` for a server with these settings."""
-        keywords: dict[str, Any] = {} if self.security is None else self.security.keywords()
-        if self.auth is not None and self.verifier is not None:
-            url = f"http://{settings.host}:{settings.port}{settings.path}"
-            keywords["auth"] = protected_resource(self.auth, self.verifier, url)
-        return keywords
+        if self.auth is None or self.verifier is None:
+            return {}
+        url = f"http://{settings.host}:{settings.port}{settings.path}"
+        return {"auth": protected_resource(self.auth, self.verifier, url)}
 
     def routes(self) -> list[Any]:
         """Return the routes of the authorization server; none without a provider. Needs the extra `http` for them."""
         if self.provider is None or self.auth is None:
             return []
-        made: list[Any] = auth_routes.create_auth_routes(
-            self.provider,
-            self.auth.issuer_url,
-            self.auth.service_documentation_url,
-            self.auth.client_registration_options,
-            self.auth.revocation_options,
-            self.auth.identity_assertion_enabled,
-        )
+        asked = {name: value for name, value in self.auth if name not in _OF_RESOURCES}
+        made: list[Any] = auth_routes.create_auth_routes(self.provider, **asked)
         return made
 
 
 class OfficialSettings(ServerSettings):
-    """The settings of a server, with its lifespan, which tests of programs enter."""
+    """The settings of a server, with those that the official SDK has besides.
 
-    lifespan: Callable[[Any], Any] | None = None
+    Attributes:
+        auth: The settings of the protected resource.
+        lifespan: The lifespan of the server, which tests of programs enter.
+        transport_security: The Host and Origin headers to accept; None for the default.
+    """
+
+    auth: AuthSettings | None
+    lifespan: Callable[[Any], Any] | None
+    transport_security: TransportSecuritySettings | None
 
     @classmethod
-    def of(cls, settings: ServerSettings, lifespan: Callable[[Any], Any] | None) -> Self:
-        """Return settings with a lifespan."""
+    def of(cls, settings: ServerSettings, **further: Any) -> Self:
+        """Return settings with further ones; those of a server of this machine say that it is one."""
         made = cls(**{item.name: getattr(settings, item.name) for item in fields(settings)})
-        made.lifespan = lifespan
+        vars(made).update(further)
+        if made.transport_security is None and made.host in _LOCAL_HOSTS:
+            made.transport_security = LOCAL
         return made
+
+    def security(self) -> dict[str, Any]:
+        """Return the keywords of `asgi` for the headers to accept."""
+        chosen = self.transport_security
+        return {} if chosen is None or chosen == LOCAL else chosen.keywords()
 
 
 if TYPE_CHECKING:
@@ -150,9 +156,11 @@ if TYPE_CHECKING:
 else:
     OfficialMethods = object
 
+_OF_RESOURCES: Final = ("required_scopes", "resource_server_url", "validate_token_resource")
 FunctionT = TypeVar("FunctionT", bound=Callable[..., Any])
 
 _LISTS: Final = ("tools", "resources", "prompts")
+_LOCAL_HOSTS: Final = ("127.0.0.1", "localhost", "::1")
 auth_routes: Any = LazyModule("mcp_products.compat.auth_server.routes")  # It needs the extra `http`.
 served: Any = LazyModule("mcp_products.compat.served")  # It imports this module by way of the low-level server.
 standalone: Any = LazyModule("mcp_products.compat.standalone.components")  # Its types are those of the process.
@@ -195,6 +203,7 @@ class OfficialAppMixin(FastMCPKeywords, OfficialMethods):
         added = {kind: settings.pop(kind, None) or () for kind in ("tools", "middleware", "providers", "transforms")}
         self._bus: Any = settings.pop("subscriptions", None)
         protection = Protection.from_settings(type(self).__name__, settings)
+        further = {"auth": protection.auth, "transport_security": settings.pop("transport_security", None)}
         settings = translated(settings)
         if "cache_hints" in settings:
             settings["cache_hints"] = named_by_handler(settings["cache_hints"], self.server_class.revision)
@@ -207,7 +216,7 @@ class OfficialAppMixin(FastMCPKeywords, OfficialMethods):
         own.registry.words = self.words
         own.registry.announces = self._bus is not False
         own.registry.shows_exceptions = self.shows_exceptions and not self._masks_errors
-        self.settings = OfficialSettings.of(self.settings, settings.get("lifespan"))
+        self.settings = OfficialSettings.of(self.settings, lifespan=settings.get("lifespan"), **further)
         self.middleware = OfficialMiddleware(self._parent.middleware)
         self._protection = protection
         if protection.verifier is not None:
@@ -336,7 +345,7 @@ class OfficialAppMixin(FastMCPKeywords, OfficialMethods):
         return self._parent._http_application(revisions, self._http_keywords(keywords), middleware)
 
     def _http_keywords(self, keywords: dict[str, Any]) -> dict[str, Any]:
-        return {**self._protection.keywords(self.settings), **translated(keywords)}
+        return {**self.settings.security(), **self._protection.keywords(self.settings), **translated(keywords)}
 
     def _run_settings(self, transport: str, keywords: dict[str, Any]) -> dict[str, Any]:
         if transport == "stdio":

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Annotated, Any, Final, Generic, Literal, Protocol, Self
+from typing import TYPE_CHECKING, Annotated, Any, Final, Literal, Protocol, Self
 from urllib.parse import parse_qsl, urlencode, urlsplit, urlunsplit
 
 from pydantic import AnyHttpUrl, AnyUrl, BaseModel, BeforeValidator, ConfigDict, Field, ValidationError, model_validator
@@ -242,9 +242,9 @@ class AuthorizationCodeResult(BaseModel):
 
 # `OAuthAuthorizationServerProvider` of the official SDK: the storage and the rules of an authorization server.
 
-CodeT = TypeVar("CodeT", bound=StoredAuthorizationCode, default=StoredAuthorizationCode)
-RefreshT = TypeVar("RefreshT", bound=StoredRefreshToken, default=StoredRefreshToken)
-AccessT = TypeVar("AccessT", bound=OfficialAccessToken, default=OfficialAccessToken)
+CodeT = TypeVar("CodeT", bound=StoredAuthorizationCode, default=StoredAuthorizationCode, contravariant=True)
+RefreshT = TypeVar("RefreshT", bound=StoredRefreshToken, default=StoredRefreshToken, contravariant=True)
+AccessT = TypeVar("AccessT", bound=OfficialAccessToken, default=OfficialAccessToken, covariant=True)
 
 
 @dataclass(frozen=True)
@@ -267,7 +267,7 @@ class TokenError(EndpointError):
     """An error of the token endpoint."""
 
 
-class OAuthAuthorizationServerProvider(Generic[CodeT, RefreshT, AccessT]):
+class OAuthAuthorizationServerProvider(Protocol[CodeT, RefreshT, AccessT]):
     """The storage and the rules of an authorization server.
 
     `FastMCP(…, auth_server_provider=…, auth=AuthSettings(…))` serves its endpoints beside the MCP endpoint, and accepts
@@ -276,35 +276,28 @@ class OAuthAuthorizationServerProvider(Generic[CodeT, RefreshT, AccessT]):
 
     async def get_client(self, client_id: str) -> OAuthClientInformationFull | None:
         """Return a registered client."""
-        raise NotImplementedError
 
     async def register_client(self, client_info: OAuthClientInformationFull) -> None:
         """Store a client."""
-        raise NotImplementedError
 
     async def authorize(self, client: OAuthClientInformationFull, params: AuthorizationParams) -> str:
         """Return the URL to redirect the user to."""
-        raise NotImplementedError
 
     async def load_authorization_code(self, client: OAuthClientInformationFull, authorization_code: str) -> Any:
         """Return the data of an authorization code."""
-        raise NotImplementedError
 
     async def exchange_authorization_code(
         self, client: OAuthClientInformationFull, authorization_code: CodeT
     ) -> OfficialOAuthToken:
         """Return the token for an authorization code."""
-        raise NotImplementedError
 
     async def load_refresh_token(self, client: OAuthClientInformationFull, refresh_token: str) -> Any:
         """Return the data of a refresh token."""
-        raise NotImplementedError
 
     async def exchange_refresh_token(
         self, client: OAuthClientInformationFull, refresh_token: RefreshT, scopes: list[str]
     ) -> OfficialOAuthToken:
         """Return the token for a refresh token."""
-        raise NotImplementedError
 
     async def exchange_identity_assertion(
         self, client: OAuthClientInformationFull, params: IdentityAssertionParams
@@ -314,11 +307,9 @@ class OAuthAuthorizationServerProvider(Generic[CodeT, RefreshT, AccessT]):
 
     async def load_access_token(self, token: str) -> AccessT | None:
         """Return the data of an access token; None if it is not valid."""
-        raise NotImplementedError
 
     async def revoke_token(self, token: Any) -> None:
         """Revoke an access token or a refresh token."""
-        raise NotImplementedError
 
 
 @dataclass

@@ -13,6 +13,7 @@ from pydantic import BaseModel
 from mcp_products.auth.client.grants import AuthorizationCode, ClientCredentials, JWTAssertion, TokenRequest
 from mcp_products.auth.client.provider import OAuthClientProvider
 from mcp_products.auth.client.storage import InMemoryTokenStorage, OAuthClientInformation, OAuthToken, StoredCredentials
+from mcp_products.auth.client.token_endpoint import ASSERTION_TYPE, signed_assertion
 from mcp_products.auth.discovery import AuthorizationServerMetadata
 from mcp_products.auth.http import AuthHTTPClient
 from mcp_runtime.aio import clock as clocks
@@ -122,7 +123,19 @@ class StoredClientGrant(ScopedGrant, AuthorizationCode):
 
 @dataclass
 class ScopedClientCredentials(ScopedGrant, ClientCredentials):
-    """The client credentials grant with scopes of its own."""
+    """The client credentials grant with scopes of its own, and with an assertion of the client if it has no secret."""
+
+    assertion: Callable[[str], Awaitable[str]] | None = field(default=None, repr=False)
+
+    async def token_request_form(
+        self, http: AuthHTTPClient, request: TokenRequest, client: OAuthClientInformation
+    ) -> Mapping[str, str]:
+        """Return the parameters of the token request."""
+        form = await super().token_request_form(http, request, client)
+        if self.assertion is None:
+            return form
+        assertion = await self.assertion(request.issuer.issuer)
+        return {**form, "client_assertion_type": ASSERTION_TYPE, "client_assertion": assertion}
 
 
 @dataclass
@@ -217,12 +230,13 @@ class ClientCredentialsOAuthProvider(OfficialProvider):
         server_url: str,
         storage: OfficialTokenStorage,
         client_id: str,
-        client_secret: str,
+        client_secret: str | None,
         token_endpoint_auth_method: str = "client_secret_basic",
         scope: str | None = None,
         issuer: str | None = None,
         *,
         scopes: str | None = None,
+        assertion_provider: Callable[[str], Awaitable[str]] | None = None,
     ) -> None:
         """Create the client of one MCP server.
 
@@ -235,18 +249,85 @@ class ClientCredentialsOAuthProvider(OfficialProvider):
             scope: Scopes to request if the server names none, with spaces between them.
             issuer: Issuer identifier of the authorization server; by default the one that the server names.
             scopes: The name of `scope` in 1.x.
+            assertion_provider: Returns what is shown in the place of a secret, for `PrivateKeyJWTOAuthProvider`.
         """
-        client = OAuthClientInformation(client_id, client_secret, token_endpoint_auth_method, issuer=issuer)
+        method = token_endpoint_auth_method
+        shown = method if assertion_provider is None else "none"
+        client = OAuthClientInformation(client_id, client_secret, shown, issuer=issuer)
         metadata = OAuthClientMetadata(
             redirect_uris=None,
             grant_types=["client_credentials"],
-            token_endpoint_auth_method=token_endpoint_auth_method,
+            token_endpoint_auth_method=method,
             scope=scope or scopes,
         )
         super().__init__(
             OAuthContext(server_url, metadata, storage),
-            ScopedClientCredentials(client, scopes=_scopes(scope or scopes)),
+            ScopedClientCredentials(client, scopes=_scopes(scope or scopes), assertion=assertion_provider),
             () if issuer is None else (issuer,),
+        )
+
+
+def static_assertion_provider(token: str) -> Callable[[str], Awaitable[str]]:
+    """Return a function of an issuer that returns an assertion which the program has already."""
+
+    async def provide(audience: str) -> str:
+        return token
+
+    return provide
+
+
+class SignedJWTParameters(BaseModel):
+    """What assertions say of a client, and the key that signs them."""
+
+    issuer: str
+    subject: str
+    signing_key: str
+    signing_algorithm: str = "RS256"
+    lifetime_seconds: int = 300
+    additional_claims: dict[str, Any] | None = None
+
+    def create_assertion_provider(self) -> Callable[[str], Awaitable[str]]:
+        """Return a function of an issuer that returns a new assertion for it."""
+        client = OAuthClientInformation(
+            self.subject, private_key=self.signing_key, signing_algorithm=self.signing_algorithm
+        )
+
+        async def provide(audience: str) -> str:
+            claims = {"iss": self.issuer, **(self.additional_claims or {})}
+            return signed_assertion(client, audience, self.lifetime_seconds, **claims)
+
+        return provide
+
+
+class PrivateKeyJWTOAuthProvider(ClientCredentialsOAuthProvider):
+    """Authorizes the requests to one MCP server: a program acts for itself, with a signed assertion."""
+
+    def __init__(
+        self,
+        server_url: str,
+        storage: OfficialTokenStorage,
+        client_id: str,
+        assertion_provider: Callable[[str], Awaitable[str]],
+        scope: str | None = None,
+        issuer: str | None = None,
+        *,
+        scopes: str | None = None,
+    ) -> None:
+        """Create the client of one MCP server; the other arguments are those of `ClientCredentialsOAuthProvider`.
+
+        Args:
+            server_url: URL of the MCP server.
+            storage: Where the token is stored.
+            client_id: Client identifier.
+            assertion_provider: Called with the issuer; returns an assertion, as `SignedJWTParameters` makes them.
+            scope: Scopes to request if the server names none, with spaces between them.
+            issuer: Issuer identifier of the authorization server; by default the one that the server names.
+            scopes: The name of `scope` in 1.x.
+        """
+        chosen = scope or scopes
+        method = "private_key_jwt"
+        super().__init__(
+            server_url, storage, client_id, None, method, chosen, issuer, assertion_provider=assertion_provider
         )
 
 

@@ -7,7 +7,7 @@ import json
 from collections.abc import Callable
 from dataclasses import dataclass
 from types import GenericAlias, UnionType
-from typing import Annotated, Any, ClassVar, Union, cast, get_args, get_origin, get_type_hints
+from typing import Annotated, Any, Union, cast, get_args, get_origin, get_type_hints
 
 from pydantic import BaseModel, ConfigDict, Field, PydanticUserError, RootModel, WithJsonSchema, create_model
 from pydantic.json_schema import GenerateJsonSchema
@@ -278,8 +278,6 @@ class Prompt:
     arguments: list[Any] | None = None
     icons: list[Any] | None = None
     context_kwarg: str | None = None
-
-    _of: ClassVar[str] = "prompt"
 
     @classmethod
     def from_function(cls, fn: Callable[..., Any], name: str | None = None, **settings: Any) -> Prompt:

@@ -120,10 +120,7 @@ class OfficialContextMixin:
         """The app. Raises ValueError for a context without one."""
         return self._fastmcp or cast(Any, self._of_message()).app
 
-    @property
-    def mcp_server(self) -> Any:
-        """The app. Raises ValueError for a context without one."""
-        return self.fastmcp
+    mcp_server = fastmcp
 
     @property
     def lifespan_context(self) -> Any:

@@ -48,6 +48,13 @@ class TransportSecuritySettings:
         return {"hosts": hosts, "origins": [origin.removesuffix(":*") for origin in self.allowed_origins]}
 
 
+LOCAL: Final = TransportSecuritySettings(
+    allowed_hosts=["127.0.0.1:*", "localhost:*", "[::1]:*"],
+    allowed_origins=["http://127.0.0.1:*", "http://localhost:*", "http://[::1]:*"],
+)
+"""The headers that a server of this machine accepts."""
+
+
 # `EventStore` of the official SDK: asynchronous storage for the messages of SSE streams.
 
 

@@ -175,11 +175,7 @@ class OfficialMethods:
     ) -> FunctionT: ...
     @overload
     def tool(
-        self, name: str | None, /, **settings: Unpack[OfficialToolKeywords]
-    ) -> Callable[[FunctionT], FunctionT]: ...
-    @overload
-    def tool(
-        self, *, name: str | None = None, **settings: Unpack[OfficialToolKeywords]
+        self, name: str | None = None, **settings: Unpack[OfficialToolKeywords]
     ) -> Callable[[FunctionT], FunctionT]: ...
     def tool(self, function: Any = None, *, name: str | None = None, **settings: Any) -> Any:
         """Add a function as a tool, as `App.tool` does.
@@ -193,11 +189,7 @@ class OfficialMethods:
     ) -> FunctionT: ...
     @overload
     def prompt(
-        self, name: str | None, /, **settings: Unpack[OfficialPromptKeywords]
-    ) -> Callable[[FunctionT], FunctionT]: ...
-    @overload
-    def prompt(
-        self, *, name: str | None = None, **settings: Unpack[OfficialPromptKeywords]
+        self, name: str | None = None, **settings: Unpack[OfficialPromptKeywords]
     ) -> Callable[[FunctionT], FunctionT]: ...
     def prompt(self, function: Any = None, *, name: str | None = None, **settings: Any) -> Any:
         """Add a function as a prompt, as `App.prompt` does; `auth` are checks that a request must pass."""

@@ -36,7 +36,7 @@ from mcp_runtime.server.context import ServerContext
 
 from .context import CURRENT, OfficialRequestContext, request_ctx
 from .forms.errors import McpError, UrlElicitationRequiredError
-from .forms.form import FORM, written
+from .forms.form import FORM, params_type, written
 from .http import translated
 from .names import InitializationOptions, NotificationOptions
 from .streams.trio_server import call_handler, enter_lifespan
@@ -70,19 +70,19 @@ _QUOTED: Final = re.compile(r'"(?:[^"\\]|\\.)*"')  # The words of jsonschema hav
 
 # The handlers of the constructor's keywords.
 _KEYWORDS: Final = {
-    "on_list_tools": "list_tools",
-    "on_call_tool": "call_tool",
-    "on_list_resources": "list_resources",
-    "on_list_resource_templates": "list_resource_templates",
-    "on_read_resource": "read_resource",
-    "on_subscribe_resource": "subscribe",
-    "on_unsubscribe_resource": "unsubscribe",
-    "on_list_prompts": "list_prompts",
-    "on_get_prompt": "get_prompt",
-    "on_completion": "complete",
-    "on_set_logging_level": "set_level",
-    "on_roots_list_changed": "on_roots_list_changed",
-    "on_progress": "on_progress",
+    "on_list_tools": "ListToolsRequest",
+    "on_call_tool": "CallToolRequest",
+    "on_list_resources": "ListResourcesRequest",
+    "on_list_resource_templates": "ListResourceTemplatesRequest",
+    "on_read_resource": "ReadResourceRequest",
+    "on_subscribe_resource": "SubscribeRequest",
+    "on_unsubscribe_resource": "UnsubscribeRequest",
+    "on_list_prompts": "ListPromptsRequest",
+    "on_get_prompt": "GetPromptRequest",
+    "on_completion": "CompleteRequest",
+    "on_set_logging_level": "SetLevelRequest",
+    "on_roots_list_changed": "RootsListChangedNotification",
+    "on_progress": "ProgressNotification",
 }
 _LISTS: Final = ("tools", "resources", "prompts")
 _ANSWERED: Final = ("InitializeRequest", "DiscoverRequest", "SubscriptionsListenRequest")
@@ -469,15 +469,13 @@ class LowLevelServer(HandlerDecorators, Generic[StateT, RequestDataT]):
         self.description = description
         self._lifespan = lifespan
         self._cache_hints = dict(cache_hints or {})
-        methods = {name: method for method, name in FORM.handler_names.items()}
-        requests = FORM.by_method["ClientRequest"]
         for keyword, handler in handlers.items():
             if keyword not in _KEYWORDS:
                 raise TypeError(f"Server() has no keyword argument {keyword!r}; handlers: {', '.join(_KEYWORDS)}")
             if handler is not None:
-                method = methods[_KEYWORDS[keyword]]
-                add = self.add_request_handler if method in requests else self.add_notification_handler
-                add(method, FORM.params_type(method), handler)
+                kind = getattr(FORM.types, _KEYWORDS[keyword])
+                add = self.add_request_handler if kind.__name__.endswith("Request") else self.add_notification_handler
+                add(FORM.method(kind.__name__), params_type(kind), handler)
 
     @property
     def request_context(self) -> OfficialRequestContext[Any, StateT, RequestDataT]:

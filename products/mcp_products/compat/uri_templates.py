@@ -209,10 +209,7 @@ class UriTemplate:
         after = self._atoms if spanning is None else self._atoms[spanning + 1 :]
         left = "".join(_forwards(before))
         right = "".join(_backwards(after, is_whole=spanning is None))
-        order = [
-            *(a for a in before if isinstance(a, Variable)),
-            *(a for a in reversed(after) if isinstance(a, Variable)),
-        ]
+        order = [atom for atom in (*before, *reversed(after)) if isinstance(atom, Variable)]
         whole = None if spanning is None else self._atoms[spanning]
         return re.compile(left, re.DOTALL), re.compile(right, re.DOTALL), whole, order  # type: ignore[return-value]
 

@@ -103,7 +103,7 @@ STANDALONE: Final = Words(
 
 
 def without_logging(result: Any, unchanging: Container[str] = ()) -> Any:
-    """Return a result whose capabilities, if it has some, are told without logging and with lists that do not change."""
+    """Return a result whose capabilities, if it has some, are told without logging and changes of lists."""
     value = result.value if isinstance(result, PreSerialized) else result
     fields: dict[str, Any] = value if is_object(value) else plain_of(value)
     if "capabilities" not in fields:

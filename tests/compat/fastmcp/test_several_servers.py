@@ -27,8 +27,9 @@ async def test_a_group_connects_all_its_clients_and_closes_them() -> None:
     async with group:
         assert [(await client.call_tool("who")).data for client in group.clients.values()] == ["tea", "rice"]
         assert group.protocol_versions == {"tea": "2026-07-28", "rice": "2026-07-28"}
-        with pytest.raises(RuntimeError, match="already entered"):
-            await group.__aenter__()
+        async with group:
+            pass
+        assert all(client.is_connected() for client in group.clients.values())
     assert not any(client.is_connected() for client in group.clients.values())
 
 
@@ -40,11 +41,32 @@ async def test_clients_are_closed_if_one_cannot_connect() -> None:
     assert not clients["tea"].is_connected()
 
 
-def test_a_group_without_clients_or_with_one_twice_is_refused() -> None:
-    client = FastMCPClient(shop("tea"))
-    for clients in ({}, {"a": client, "b": client}):
-        with pytest.raises(ValueError, match="ClientGroup"):
-            ClientGroup(clients)
+def test_a_group_without_clients_is_refused() -> None:
+    with pytest.raises(ValueError, match="ClientGroup"):
+        ClientGroup({})
+
+
+async def test_a_group_lists_and_calls_the_tools_of_all_servers_by_names_of_its_own() -> None:
+    clients = {name: FastMCPClient(shop(name)) for name in ("tea", "rice")}
+    group = ClientGroup(clients)
+    with pytest.raises(RuntimeError, match="not connected"):
+        await group.call_tool("tea_who")
+    async with group:
+        assert (await group.call_tool("rice_who")).data == "rice"
+        assert (await group.call_tool_mcp("tea_who")).content[0].text == "tea"
+        assert [tool.name for tool in await group.list_tools()] == ["tea_who", "rice_who"]
+        route = await group.resolve_tool("tea_who")
+        assert (route.server_name, route.client, route.upstream_name) == ("tea", clients["tea"], "who")
+        with pytest.raises(KeyError, match="Unknown tool: 'who'"):
+            await group.call_tool("who")
+
+
+async def test_two_tools_of_one_name_in_a_group_are_refused() -> None:
+    tea = FastMCP("tea")
+    tea.add_tool(lambda: "a", "b_who")
+    async with ClientGroup({"a": FastMCPClient(tea), "a_b": FastMCPClient(shop("b"))}) as group:
+        with pytest.raises(ValueError, match="Tool name collision: 'a_b_who'"):
+            await group.list_tools()
 
 
 def test_a_configuration_is_read_written_and_made_of_transports(tmp_path: Path) -> None:
@@ -61,6 +83,8 @@ def test_a_configuration_is_read_written_and_made_of_transports(tmp_path: Path) 
     kinds = [type(server.to_transport()) for server in config.mcpServers.values()]
     assert kinds == [StdioTransport, StreamableHttpTransport, SSETransport]
     assert [*ClientGroup.from_config(config).clients] == ["local", "remote", "old"]
+    chosen = ClientGroup.from_config({"old": {"url": "https://shop.test/mcp", "mode": "legacy"}})
+    assert [client.mode for client in chosen.clients.values()] == ["legacy"]
     with pytest.raises(ValidationError):
         MCPConfig.from_dict({"mcpServers": {"wrong": {"args": []}}})
 

@@ -193,3 +193,18 @@ async def test_a_low_level_server_has_the_sessions_of_its_application() -> None:
     ):
         response = await client.post("/mcp", json=INITIALIZE, headers=HEADERS)
     assert response.status_code == 200 and response.headers["mcp-session-id"]
+
+
+async def test_the_settings_say_which_headers_are_accepted_and_may_be_changed() -> None:
+    shop = TransportSecuritySettings(allowed_hosts=["shop.example:*"])
+    local = FastMCP("demo").settings.transport_security
+    assert local.enable_dns_rebinding_protection and "127.0.0.1:*" in local.allowed_hosts
+    assert "http://localhost:*" in local.allowed_origins and FastMCP("demo").settings.auth is None
+    assert FastMCP("demo", host="0.0.0.0").settings.transport_security is None
+    assert FastMCP("demo", transport_security=shop).settings.transport_security is shop
+    statuses = list[int]()
+    for security in (None, local, shop, TransportSecuritySettings(enable_dns_rebinding_protection=False)):
+        app = FastMCP("demo")
+        app.settings.transport_security = security
+        statuses.append((await post(app.streamable_http_app(), INITIALIZE, host="shop.example"))[0].status_code)
+    assert statuses == [421, 421, 200, 200]

@@ -9,6 +9,8 @@ from urllib.parse import parse_qs, urlsplit
 
 import httpx2
 import pytest
+from joserfc import jwt
+from joserfc.jwk import ECKey
 from pydantic import AnyUrl
 from support.auth.client_servers import REDIRECT, World, served, visit
 
@@ -23,7 +25,14 @@ from mcp_generated.compat import (
     OAuthToken,
     TokenStorage,
 )
-from mcp_products.compat.auth_clients import OAuthFlowError, OAuthRegistrationError, OAuthTokenError
+from mcp_products.compat.auth_clients import (
+    OAuthFlowError,
+    OAuthRegistrationError,
+    OAuthTokenError,
+    PrivateKeyJWTOAuthProvider,
+    SignedJWTParameters,
+    static_assertion_provider,
+)
 
 Result = Callable[[str, str], Any]
 RESULTS: dict[str, Result] = {
@@ -119,6 +128,33 @@ def test_a_program_without_a_user_gets_a_token_with_its_secret(world: World) -> 
     [request] = world.params_of("/token")
     assert (request["grant_type"], request["scope"]) == ("client_credentials", "read")
     assert storage.tokens is not None and storage.tokens.access_token == world.valid
+
+
+def test_a_program_without_a_user_gets_a_token_with_an_assertion(world: World) -> None:
+    auth = PrivateKeyJWTOAuthProvider(
+        world.url, Storage(), "machine", static_assertion_provider("jwt"), "read", world.origin
+    )
+    assert auth.context.client_metadata.token_endpoint_auth_method == "private_key_jwt"
+    assert get(world, auth) == [200]
+    [request] = world.params_of("/token")
+    assert (request["grant_type"], request["scope"]) == ("client_credentials", "read")
+    assert request["client_assertion_type"].endswith("jwt-bearer") and request["client_assertion"] == "jwt"
+
+
+async def test_an_assertion_is_signed_for_the_issuer() -> None:
+    key = ECKey.generate_key("P-256")
+    parameters = SignedJWTParameters(
+        issuer="machine",
+        subject="robot",
+        signing_key=key.as_pem(private=True).decode(),
+        signing_algorithm="ES256",
+        lifetime_seconds=60,
+        additional_claims={"tenant": "tea"},
+    )
+    claims = jwt.decode(await parameters.create_assertion_provider()("https://auth.example"), key).claims
+    named = {name: claims[name] for name in ("iss", "sub", "aud", "tenant")}
+    assert named == {"iss": "machine", "sub": "robot", "aud": "https://auth.example", "tenant": "tea"}
+    assert claims["exp"] - claims["iat"] == 60 and claims["jti"]
 
 
 def test_an_identity_assertion_is_made_for_the_issuer_and_the_server(world: World) -> None:

@@ -35,7 +35,7 @@ _TOKEN: Final = r"[!#$%&'*+.^_`|~0-9A-Za-z-]+"
 _CHALLENGE: Final = re.compile(rf'({_TOKEN})(?:\s*=\s*("(?:[^"\\]|\\.)*"|[^\s,"]+))?')
 _MAX_CHALLENGE_LENGTH: Final = 16 * 1024
 
-_ASSERTION_TYPE: Final = "urn:ietf:params:oauth:client-assertion-type:jwt-bearer"
+ASSERTION_TYPE: Final = "urn:ietf:params:oauth:client-assertion-type:jwt-bearer"
 _SECRET_METHODS: Final = ("client_secret_basic", "client_secret_post")
 _KEY_TYPES: Final[Mapping[str, type[ECKey | RSAKey | OKPKey]]] = {"ES": ECKey, "RS": RSAKey, "PS": RSAKey, "Ed": OKPKey}
 _ERROR: Final = re.compile(r"[a-z_]{1,64}")
@@ -313,8 +313,9 @@ class TokenEndpoint:
             case "client_secret_post":
                 return {**form, "client_id": client.client_id, "client_secret": client.client_secret or ""}, {}
             case "private_key_jwt":
-                assertion = {"client_assertion_type": _ASSERTION_TYPE, "client_assertion": self._assertion()}
-                return {**form, "client_id": client.client_id, **assertion}, {}
+                assertion = signed_assertion(client, self._issuer.issuer, _ASSERTION_SECONDS)
+                form |= {"client_assertion_type": ASSERTION_TYPE, "client_assertion": assertion}
+                return {**form, "client_id": client.client_id}, {}
             case method:
                 raise AuthorizationError(
                     f"{self._issuer.issuer} requires client authentication by {method!r}, which is not supported; use "
@@ -332,28 +333,32 @@ class TokenEndpoint:
         # A server that lists no methods supports basic (RFC 8414, section 2).
         return next((method for method in _SECRET_METHODS if method in supported), "client_secret_basic")
 
-    def _assertion(self) -> str:
-        client, now = self._client, int(clocks.wall())
-        key_type = _KEY_TYPES.get(client.signing_algorithm[:2])
-        if key_type is None or client.private_key is None:
-            raise AuthorizationError("private_key_jwt needs a private_key and an asymmetric signing_algorithm")
-        claims: dict[str, Any] = {
-            "iss": client.client_id,
-            "sub": client.client_id,
-            "aud": self._issuer.issuer,
-            "jti": secrets.token_urlsafe(16),
-            "iat": now,
-            "exp": now + _ASSERTION_SECONDS,
-        }
-        try:
-            return jwt.encode(
-                {"alg": client.signing_algorithm},
-                claims,
-                key_type.import_key(client.private_key),
-                algorithms=[client.signing_algorithm],
-            )
-        except ValueError as error:
-            raise AuthorizationError(f"the private_key of the client cannot be used: {type(error).__name__}") from None
+
+def signed_assertion(client: OAuthClientInformation, audience: str, lifetime: int, **claims: Any) -> str:
+    """Return a JWT by which a client authenticates itself (https://www.rfc-editor.org/rfc/rfc7523#section-3).
+
+    Raises AuthorizationError for a key that cannot sign it. `claims` replace those that it has.
+    """
+    now = int(clocks.wall())
+    key_type = _KEY_TYPES.get(client.signing_algorithm[:2])
+    if key_type is None or client.private_key is None:
+        raise AuthorizationError("private_key_jwt needs a private_key and an asymmetric signing_algorithm")
+    own: dict[str, Any] = {
+        **dict.fromkeys(("iss", "sub"), client.client_id),
+        "aud": audience,
+        "jti": secrets.token_urlsafe(16),
+        "iat": now,
+        "exp": now + lifetime,
+    }
+    try:
+        return jwt.encode(
+            {"alg": client.signing_algorithm},
+            own | claims,
+            key_type.import_key(client.private_key),
+            algorithms=[client.signing_algorithm],
+        )
+    except ValueError as error:
+        raise AuthorizationError(f"the private_key of the client cannot be used: {type(error).__name__}") from None
 
 
 def seconds_of(value: object) -> float | None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
-from typing import Any, Final, Protocol
+from typing import Any, Final
 
 from pydantic import BaseModel
 from typing_extensions import TypeVar
@@ -26,44 +26,17 @@ RequestT = TypeVar("RequestT", default=Any)
 ElicitSchemaModelT = TypeVar("ElicitSchemaModelT", bound=BaseModel)
 Handler = Callable[..., Awaitable[Any]]
 
-
-class SamplingFnT(Protocol):
-    """Answers a request to sample a message."""
-
-    async def __call__(self, context: Any, params: Any) -> Any: ...
-
-
-class ElicitationFnT(Protocol):
-    """Answers a request for input."""
-
-    async def __call__(self, context: Any, params: Any) -> Any: ...
-
-
-class ListRootsFnT(Protocol):
-    """Answers a request for the roots."""
-
-    async def __call__(self, context: Any) -> Any: ...
-
-
-class LoggingFnT(Protocol):
-    """Gets the params of a log message."""
-
-    async def __call__(self, params: Any) -> None: ...
-
-
-class MessageHandlerFnT(Protocol):
-    """Gets a message of the server, or an error of the transport."""
-
-    async def __call__(self, message: Any) -> None: ...
-
-
-class ProgressFnT(Protocol):
-    """Gets the progress of a request."""
-
-    async def __call__(self, progress: float, total: float | None, message: str | None) -> None: ...
-
-
-class McpHttpClientFactory(Protocol):
-    """Makes an HTTP client."""
-
-    def __call__(self, headers: dict[str, str] | None = None, timeout: Any = None, auth: Any = None) -> Any: ...
+SamplingFnT = Callable[[Any, Any], Awaitable[Any]]
+"""Answers a request to sample a message, which it gets with its context."""
+ElicitationFnT = Callable[[Any, Any], Awaitable[Any]]
+"""Answers a request for input, which it gets with its context."""
+ListRootsFnT = Callable[[Any], Awaitable[Any]]
+"""Answers a request for the roots; it gets the context of the request."""
+LoggingFnT = Callable[[Any], Awaitable[None]]
+"""Gets the params of a log message."""
+MessageHandlerFnT = Callable[[Any], Awaitable[None]]
+"""Gets a message of the server, or an error of the transport."""
+ProgressFnT = Callable[[float, float | None, str | None], Awaitable[None]]
+"""Gets the progress of a request."""
+McpHttpClientFactory = Callable[..., Any]
+"""Makes an HTTP client with headers, a timeout and an authentication."""

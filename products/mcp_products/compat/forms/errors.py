@@ -98,17 +98,8 @@ class UrlElicitationRequiredError(McpError):
         if error.code != URL_ELICITATION_REQUIRED:
             raise ValueError(f"the code is {error.code}, not {URL_ELICITATION_REQUIRED}")
         data: dict[str, list[Any]] = error.data or {}
-        elicitations = [_Elicitation.model_validate(item) for item in data.get("elicitations", [])]
+        elicitations = [FORM.types.ElicitRequestURLParams.model_validate(item) for item in data.get("elicitations", [])]
         return cls(elicitations, error.message)
-
-
-class _Elicitation(BaseModel, extra="allow"):
-    """The params of a URL elicitation that an error has listed, under their JSON names."""
-
-    mode: str = "url"
-    message: str = ""
-    url: str = ""
-    elicitationId: str = ""  # noqa: N815 - The property has this name.
 
 
 class MCPDeprecationWarning(UserWarning):

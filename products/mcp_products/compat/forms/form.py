@@ -126,12 +126,6 @@ class Form:
         fields = {"method": method} if params is None else {"method": method, "params": params}
         return arm.model_validate(fields)
 
-    def params_type(self, method: str) -> Any:
-        """Return the type of the params of a message of clients."""
-        messages = self.by_method["ClientRequest"] | self.by_method["ClientNotification"]
-        hint = messages[method].model_fields["params"].annotation
-        return (get_args(hint) or (hint,))[0]
-
     def method(self, name: str) -> str:
         """Return the method of a message by the name of its type; an empty text for one that the form does not have."""
         kind = getattr(self.types, name, None)
@@ -143,6 +137,12 @@ class Form:
 
 
 FORM: Final = Form()
+
+
+def params_type(kind: type[BaseModel]) -> Any:
+    """Return the type of the params of a message."""
+    hint = kind.model_fields["params"].annotation
+    return (get_args(hint) or (hint,))[0]
 
 
 def written(message: Any) -> dict[str, Any]:

@@ -77,22 +77,13 @@ class FunctionResource(Resource):
 
     @classmethod
     def from_function(
-        cls,
-        fn: Callable[..., Any],
-        uri: str,
-        name: str | None = None,
-        title: str | None = None,
-        description: str | None = None,
-        mime_type: str | None = None,
-        icons: Sequence[Any] | None = None,
-        *,
-        annotations: Any = None,
-        meta: Mapping[str, Any] | None = None,
+        cls, fn: Callable[..., Any], uri: str, name: str | None = None, title: str | None = None, **settings: Any
     ) -> FunctionResource:
-        """Return the resource of a function. Raises ValueError for a lambda without a name."""
-        settings = {"description": description, "mime_type": mime_type, "icons": icons}
-        given = described(fn, name, {**settings, "annotations": annotations, "meta": meta})
-        return cls(uri=uri, fn=validated(fn), title=title, **given)
+        """Return the resource of a function; `settings` are the fields of the resource.
+
+        Raises ValueError for a lambda without a name.
+        """
+        return cls(uri=uri, fn=validated(fn), title=title, **described(fn, name, settings))
 
     async def read(self) -> str | bytes:
         """Return the content. Raises ValueError for a function that fails, in 1.x."""

@@ -4,15 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Sequence
 from contextlib import AbstractAsyncContextManager, AsyncExitStack
-from dataclasses import dataclass
 from functools import partial
+from types import SimpleNamespace
 from typing import Any, Final, Generic, Protocol, Self, Unpack, cast
 
 import anyio
 from typing_extensions import TypeVar
 
 from mcp_products.app.app import BaseApp
-from mcp_runtime.aio import clock as clocks
 from mcp_runtime.bindings.server import BaseServer
 
 from ..fastmcp import needs_proxy
@@ -104,16 +103,8 @@ def page_of(method: str) -> Page:
     return cast(Page, page)
 
 
-@dataclass(frozen=True)
-class CacheConfig:
+class CacheConfig(SimpleNamespace):
     """How results are cached in the official SDK; a client here accepts it, and asks the server each time."""
-
-    store: Any = None
-    partition: str = ""
-    target_id: str | None = None
-    default_ttl_ms: int = 0
-    clock: Callable[[], float] = clocks.wall
-    share_public: bool = False
 
 
 class Client(SessionRequests, Generic[ServerT]):
@@ -184,14 +175,7 @@ class Client(SessionRequests, Generic[ServerT]):
             uncached = {"ttlMs": 0, "cacheScope": "public"}
             session.adopt(self.prior_discover or FORM.types.DiscoverResult.model_validate(assumed | uncached))
 
-    def listen(
-        self,
-        *,
-        tools_list_changed: bool = False,
-        prompts_list_changed: bool = False,
-        resources_list_changed: bool = False,
-        resource_subscriptions: Sequence[str] = (),
-    ) -> AbstractAsyncContextManager[Any]:
+    def listen(self, **kinds: Any) -> AbstractAsyncContextManager[Any]:
         """Return a context that raises ListenNotSupportedError when it is entered."""
         return listen(self.session)
 

@@ -276,7 +276,7 @@ class Client(Generic[TransportT]):
         self._progress_handler = progress_handler
         limit = seconds(timeout)
         self._settings: dict[str, Any] = {"read_timeout_seconds": limit, "client_info": client_info, **official}
-        self._mode = mode
+        self.mode = mode
         self._client: Any = None
         self._entered = 0
 
@@ -304,7 +304,7 @@ class Client(Generic[TransportT]):
 
     async def __aenter__(self) -> Self:
         if self._client is None:
-            keywords: dict[str, Any] = {**self._handlers.keywords(), **self._settings, "mode": self._mode}
+            keywords: dict[str, Any] = {**self._handlers.keywords(), **self._settings, "mode": self.mode}
             self._client = await OfficialClient[Any](self.transport.streams(), **keywords).__aenter__()
         self._entered += 1
         return self
@@ -447,9 +447,7 @@ class Client(Generic[TransportT]):
         }
         return await self.connected().get_prompt(name, texts or None, meta=meta)
 
-    async def get_prompt(self, name: str, arguments: dict[str, Any] | None = None, *, meta: Any = None) -> Any:
-        """Get a prompt, as `get_prompt_mcp` does."""
-        return await self.get_prompt_mcp(name, arguments, meta)
+    get_prompt = get_prompt_mcp
 
     async def complete(
         self, ref: Any, argument: dict[str, str], context_arguments: dict[str, Any] | None = None

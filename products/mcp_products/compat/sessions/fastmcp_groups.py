@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from contextlib import AsyncExitStack
+from dataclasses import dataclass
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any, Self
@@ -13,6 +14,7 @@ from pydantic import BaseModel, ConfigDict, Field, model_validator
 from mcp_runtime.protocol.models import is_object
 
 from .fastmcp_client import (
+    CallToolResult,
     Client,
     ClientTransport,
     SSETransport,
@@ -90,24 +92,36 @@ class MCPConfig(BaseModel):
         file_path.write_text(self.model_dump_json(indent=2, exclude_none=True, exclude_unset=True), encoding="utf-8")
 
 
+@dataclass(frozen=True)
+class ToolRoute:
+    """The client that has a tool of a group, and the name of the tool there."""
+
+    server_name: str
+    client: Client[Any]
+    upstream_name: str
+
+
 class ClientGroup:
-    """A client for each of several servers: `async with` connects them all."""
+    """A client for each of several servers: `async with` connects them all. The name of a tool begins with that of its
+    server."""
 
     def __init__(self, clients: Mapping[str, Client[Any]]) -> None:
-        """Create a group. Raises ValueError without a client, and for a client that stands twice."""
+        """Create a group. Raises ValueError without a client."""
         if not clients:
             raise ValueError("ClientGroup requires at least one client")
-        if len({id(client) for client in clients.values()}) < len(clients):
-            raise ValueError("ClientGroup: each name needs a client of its own; write client.new() for the second one")
         self._clients = {**clients}
-        self._stack: AsyncExitStack | None = None
+        self._stacks: list[AsyncExitStack] = []
+        self._routes: dict[str, ToolRoute] | None = None
 
     @classmethod
     def from_config(cls, config: MCPConfig | Mapping[str, Any], *, default_mode: str = "auto") -> Self:
-        """Return the group of a configuration; `default_mode` is the `mode` of each client."""
+        """Return the group of a configuration; `default_mode` is the `mode` of each client without one of its own."""
         read = config if isinstance(config, MCPConfig) else MCPConfig.from_dict(config)
         return cls(
-            {name: Client(item.to_transport(), name, mode=default_mode) for name, item in read.mcpServers.items()}
+            {
+                name: Client(item.to_transport(), name, mode=(item.model_extra or {}).get("mode", default_mode))
+                for name, item in read.mcpServers.items()
+            }
         )
 
     @property
@@ -121,16 +135,45 @@ class ClientGroup:
         return {name: client.protocol_version for name, client in self._clients.items()}
 
     async def __aenter__(self) -> Self:
-        if self._stack is not None:
-            raise RuntimeError("ClientGroup is already entered")
         async with AsyncExitStack() as stack:
             for client in self._clients.values():
                 await stack.enter_async_context(client)
-            self._stack = stack.pop_all()
+            self._stacks.append(stack.pop_all())
         return self
 
     async def __aexit__(self, *exception: Any) -> None:
-        stack = self._stack
-        self._stack = None
-        if stack is not None:
-            await stack.__aexit__(*exception)
+        self._routes = self._routes if self._stacks[1:] else None
+        await self._stacks.pop().__aexit__(*exception)
+
+    async def list_tools(self, *, cache_mode: Any = None) -> list[Any]:
+        """Return the tools of all servers; `cache_mode` has no effect. Raises ValueError for two of one name."""
+        routes: dict[str, ToolRoute] = {}
+        tools: list[Any] = []
+        for server, client in self._clients.items():
+            for tool in await client.list_tools():
+                name = f"{server}_{tool.name}"
+                if name in routes:
+                    raise ValueError(f"Tool name collision: {name!r}")
+                routes[name] = ToolRoute(server, client, tool.name)
+                tools.append(tool.model_copy(update={"name": name}))
+        self._routes = routes
+        return tools
+
+    async def resolve_tool(self, name: str) -> ToolRoute:
+        """Return where a tool is. Raises KeyError for a name that was not listed last."""
+        if self._routes is None:
+            await self.list_tools()
+        try:
+            return (self._routes or {})[name]
+        except KeyError:
+            raise KeyError(f"Unknown tool: {name!r}; list_tools() reads the lists of the servers again") from None
+
+    async def call_tool(self, name: str, arguments: dict[str, Any] | None = None, **options: Any) -> CallToolResult:
+        """Call a tool by its name in the group, as `Client.call_tool` does."""
+        route = await self.resolve_tool(name)
+        return await route.client.call_tool(route.upstream_name, arguments, **options)
+
+    async def call_tool_mcp(self, name: str, arguments: dict[str, Any] | None = None, **options: Any) -> Any:
+        """Call a tool by its name in the group, and return the result of the protocol."""
+        route = await self.resolve_tool(name)
+        return await route.client.call_tool_mcp(route.upstream_name, arguments, **options)

@@ -13,7 +13,7 @@ from anyio.abc import TaskGroup
 from mcp_runtime.errors import HTTPStatusError, MCPError
 
 from ..forms.form import FORM, written
-from ..streams.bridges import HTTPStreams, http_library
+from ..streams.bridges import HTTPStreams, http_library, status_error
 from ..streams.message import SessionMessage
 from ..transports import http_transport
 
@@ -81,10 +81,7 @@ class StreamableHTTPTransport:
         try:
             await self._streams.send(context.session_message)
         except HTTPStatusError as error:
-            httpx = http_library()
-            request = httpx.Request("POST", self.url)
-            response = httpx.Response(error.status, request=request)
-            raise httpx.HTTPStatusError(str(error), request=request, response=response) from error
+            raise status_error(error, self.url) from error
         except MCPError as error:
             raise http_library().TransportError(str(error)) from error
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncGenerator, Sequence
+from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
 from typing import Any
 
@@ -24,15 +24,7 @@ class SubscriptionLost(RuntimeError):  # noqa: N818 - the name of the official S
 
 
 @asynccontextmanager
-async def listen(
-    session: Any,
-    *,
-    tools_list_changed: bool = False,
-    prompts_list_changed: bool = False,
-    resources_list_changed: bool = False,
-    resource_subscriptions: Sequence[str] = (),
-    on_event: Any = None,
-) -> AsyncGenerator[Any]:
+async def listen(session: Any, **kinds: Any) -> AsyncGenerator[Any]:
     """Raise ListenNotSupportedError when the context is entered, as for a server of an older version."""
     yield await _refuse(session)
 

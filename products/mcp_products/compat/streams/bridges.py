@@ -264,11 +264,7 @@ def http_failure(error: MCPError, transport: Any) -> Any:
     A program of 1.x gets an error status as well, and the exceptions of httpx.
     """
     if FORM.is_v1 and isinstance(error, HTTPStatusError) and error.status != 404:
-        httpx = http_library()
-        request = httpx.Request("POST", transport.url)
-        return httpx.HTTPStatusError(
-            str(error), request=request, response=httpx.Response(error.status, request=request)
-        )
+        return status_error(error, transport.url)
     if not isinstance(error, ConnectionClosedError):
         return None
     cause: Any = error
@@ -280,6 +276,16 @@ def http_failure(error: MCPError, transport: Any) -> Any:
         return cause.__cause__  # That of the client of the program.
     kind = getattr(http_library(), type(cause).__name__, None)
     return cause if kind is None or isinstance(cause, kind) else kind(str(cause))
+
+
+def status_error(error: HTTPStatusError, url: str) -> Exception:
+    """Return the exception of the HTTP library for a POST that was answered with an error status."""
+    httpx = http_library()
+    request = httpx.Request("POST", url)
+    made: Exception = httpx.HTTPStatusError(
+        str(error), request=request, response=httpx.Response(error.status, request=request)
+    )
+    return made
 
 
 def http_library() -> ModuleType:

@@ -86,8 +86,6 @@ if TYPE_CHECKING:
     from mcp_products.app.tools import forward_raw as forward_raw
     from mcp_products.common.keys import KeyRing as KeyRing
     from mcp_products.compat.app import OfficialMiddleware as OfficialMiddleware
-    from mcp_products.compat.app import RoleMessage as RoleMessage
-    from mcp_products.compat.app import RoleMessage as _Message
     from mcp_products.compat.auth import JWT_BEARER_GRANT_TYPE as JWT_BEARER_GRANT_TYPE
     from mcp_products.compat.auth import AuthorizationCodeResult as AuthorizationCodeResult
     from mcp_products.compat.auth import AuthorizationParams as AuthorizationParams
@@ -173,6 +171,7 @@ if TYPE_CHECKING:
     from mcp_products.compat.forms.errors import ResourceError as ResourceError
     from mcp_products.compat.forms.errors import ResourceNotFoundError as ResourceNotFoundError
     from mcp_products.compat.forms.errors import UrlElicitationRequiredError as UrlElicitationRequiredError
+    from mcp_products.compat.forms.prompts import Message as Message
     from mcp_products.compat.http import EventMessage as EventMessage
     from mcp_products.compat.http import StreamEventStore as StreamEventStore
     from mcp_products.compat.http import StreamEventStore as _EventStore
@@ -269,7 +268,6 @@ if TYPE_CHECKING:
     from .. import converter as converter
 
 if TYPE_CHECKING:
-    Message = _Message
     MCPError = _MCPError
     CacheHint = _CacheHint
     ContextManagerLifespan = _ContextManagerLifespan
@@ -409,9 +407,7 @@ __getattr__, __dir__ = _names_of(
         "Progress": ("mcp_products.app.dependencies.markers", "Progress"),
         "AuthCheck": ("mcp_products.app.middleware.authorization", "AuthorizationCheck"),
         "AuthContext": ("mcp_products.app.middleware.authorization", "AccessRequest"),
-        "Message": ("mcp_products.compat.app", "RoleMessage"),
         "OfficialMiddleware": ("mcp_products.compat.app", "OfficialMiddleware"),
-        "RoleMessage": ("mcp_products.compat.app", "RoleMessage"),
         "AccessToken": ("mcp_products.compat.auth", "OfficialAccessToken"),
         "AuthSettings": ("mcp_products.compat.auth", "AuthSettings"),
         "AuthorizationCode": ("mcp_products.compat.auth", "StoredAuthorizationCode"),
@@ -492,6 +488,7 @@ __getattr__, __dir__ = _names_of(
         "SkillsDirectoryProvider": ("mcp_products.compat.fastmcp", "SkillsDirectoryProvider"),
         "Visibility": ("mcp_products.compat.fastmcp", "Visibility"),
         "get_tracer": ("mcp_products.compat.fastmcp", "get_tracer"),
+        "Message": ("mcp_products.compat.forms.prompts", "Message"),
         "MCPError": ("mcp_products.compat.forms.errors", "McpError"),
         "McpError": ("mcp_products.compat.forms.errors", "McpError"),
         "PromptError": ("mcp_products.compat.forms.errors", "PromptError"),

@@ -5,10 +5,10 @@ from __future__ import annotations
 import functools
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, fields
+from operator import attrgetter
 from typing import TYPE_CHECKING, Any, ClassVar, Final, Self, TypeVar, Unpack, cast, overload
 
 from mcp_products.app.components.visibility import ComponentKind
-from mcp_products.app.content import AssistantMessage, UserMessage
 from mcp_products.app.context.current import get_context
 from mcp_products.app.middleware.authorization import AuthMiddleware, AuthorizationCheck, selected_component
 from mcp_products.app.middleware.hooks import Middleware, MiddlewareContext
@@ -24,9 +24,9 @@ from .event_buses import BridgedSubscriptions
 from .fastmcp import FastMCPKeywords, with_view
 from .forms.form import FORM, official
 from .http import LOCAL, plain, translated
-from .registered import MARK, RETURNED, OfficialTool, contents_with_meta, described, log, reports_errors
+from .registered import MARK, RETURNED, OfficialTool, contents_with_meta, described, reports_errors
 from .values import named_by_handler
-from .words import OFFICIAL, WordedRegistry, Words
+from .words import LISTS, OFFICIAL, WordedRegistry, Words, log
 
 if TYPE_CHECKING:
     from mcp_runtime.bindings.arguments import StdioServerSettings
@@ -159,7 +159,6 @@ else:
 _OF_RESOURCES: Final = ("required_scopes", "resource_server_url", "validate_token_resource")
 FunctionT = TypeVar("FunctionT", bound=Callable[..., Any])
 
-_LISTS: Final = ("tools", "resources", "prompts")
 _LOCAL_HOSTS: Final = ("127.0.0.1", "localhost", "::1")
 auth_routes: Any = LazyModule("mcp_products.compat.auth_server.routes")  # It needs the extra `http`.
 served: Any = LazyModule("mcp_products.compat.served")  # It imports this module by way of the low-level server.
@@ -196,9 +195,9 @@ class OfficialAppMixin(FastMCPKeywords, OfficialMethods):
         if repeated := named.keys() & settings.keys():
             raise TypeError(f"{type(self).__name__}() got {', '.join(repeated)} by position and by keyword")
         settings = named | settings
-        told = {kind for kind in _LISTS if settings.pop(f"warn_on_duplicate_{kind}", None) is not False}
+        told = {kind for kind in LISTS if settings.pop(f"warn_on_duplicate_{kind}", None) is not False}
         self._told_duplicates = set[str]() if "on_duplicate" in settings else told
-        settings = {"on_duplicate": "ignore", "declare": _LISTS, **settings}
+        settings = {"on_duplicate": "ignore", "declare": LISTS, **settings}
         self._masks_errors = bool(settings.pop("mask_error_details", False))
         added = {kind: settings.pop(kind, None) or () for kind in ("tools", "middleware", "providers", "transforms")}
         self._bus: Any = settings.pop("subscriptions", None)
@@ -253,9 +252,7 @@ class OfficialAppMixin(FastMCPKeywords, OfficialMethods):
     def _lowlevel_server(self) -> Any:
         return served.ServedApp(self)
 
-    @property
-    def _mcp_server(self) -> Any:  # The name in the last 1.x.
-        return self._lowlevel_server
+    _mcp_server = property(attrgetter("_lowlevel_server"))  # The name in the last 1.x.
 
     @property
     def _tool_manager(self) -> Any:
@@ -348,10 +345,8 @@ class OfficialAppMixin(FastMCPKeywords, OfficialMethods):
         return {**self.settings.security(), **self._protection.keywords(self.settings), **translated(keywords)}
 
     def _run_settings(self, transport: str, keywords: dict[str, Any]) -> dict[str, Any]:
-        if transport == "stdio":
-            settings: dict[str, Any] = self._parent._run_settings(transport, keywords)
-            return settings
-        return dict(self._parent._run_settings(transport, self._http_keywords(keywords)))
+        given = keywords if transport == "stdio" else self._http_keywords(keywords)
+        return dict(self._parent._run_settings(transport, given))
 
     def resource(self, uri: Any, **settings: Unpack[OfficialResourceKeywords]) -> Callable[[FunctionT], FunctionT]:
         """Return a decorator that adds a function as a resource or as a resource template."""
@@ -430,14 +425,3 @@ class OfficialMiddleware:
         """Add several middlewares, outermost first."""
         for function in functions:
             self.append(function)
-
-
-class RoleMessage:
-    """A message of a prompt, by its role: creates a `UserMessage` or an `AssistantMessage`."""
-
-    def __new__(cls, content: Any, role: str = "user") -> Any:
-        """Return the message. Raises LocalError for another role than "user" and "assistant"."""
-        kinds = {"user": UserMessage, "assistant": AssistantMessage}
-        if role not in kinds:
-            raise LocalError(f"Message: role {role!r}: the roles are 'user' and 'assistant'")
-        return kinds[role](content)

@@ -282,6 +282,7 @@ class OAuthAuthorizationServerProvider(Protocol[CodeT, RefreshT, AccessT]):
 
     async def authorize(self, client: OAuthClientInformationFull, params: AuthorizationParams) -> str:
         """Return the URL to redirect the user to."""
+        ...
 
     async def load_authorization_code(self, client: OAuthClientInformationFull, authorization_code: str) -> Any:
         """Return the data of an authorization code."""
@@ -290,6 +291,7 @@ class OAuthAuthorizationServerProvider(Protocol[CodeT, RefreshT, AccessT]):
         self, client: OAuthClientInformationFull, authorization_code: CodeT
     ) -> OfficialOAuthToken:
         """Return the token for an authorization code."""
+        ...
 
     async def load_refresh_token(self, client: OAuthClientInformationFull, refresh_token: str) -> Any:
         """Return the data of a refresh token."""
@@ -298,6 +300,7 @@ class OAuthAuthorizationServerProvider(Protocol[CodeT, RefreshT, AccessT]):
         self, client: OAuthClientInformationFull, refresh_token: RefreshT, scopes: list[str]
     ) -> OfficialOAuthToken:
         """Return the token for a refresh token."""
+        ...
 
     async def exchange_identity_assertion(
         self, client: OAuthClientInformationFull, params: IdentityAssertionParams
@@ -316,12 +319,11 @@ class OAuthAuthorizationServerProvider(Protocol[CodeT, RefreshT, AccessT]):
 class ProviderTokenVerifier:
     """Verifies the tokens of a provider, in the same process."""
 
-    provider: OAuthAuthorizationServerProvider[Any, Any, Any]
+    provider: OAuthAuthorizationServerProvider
 
     async def verify_token(self, token: str) -> OfficialAccessToken | None:
         """Return the data of an access token; None if it is not valid."""
-        access_token: OfficialAccessToken | None = await self.provider.load_access_token(token)
-        return access_token
+        return await self.provider.load_access_token(token)
 
 
 def construct_redirect_uri(redirect_uri_base: str, **params: str | None) -> str:

@@ -100,9 +100,8 @@ class FuncMetadata(BaseModel):
         self, fn: Any, fn_is_async: bool, arguments_to_validate: Any, arguments_to_pass_directly: Any = None
     ) -> Any:
         """Call a function with arguments that are validated first. Raises ValidationError."""
-        return await self.call_fn(
-            fn, fn_is_async, self.validate_arguments(arguments_to_validate), arguments_to_pass_directly
-        )
+        arguments = self.validate_arguments(arguments_to_validate)
+        return await self.call_fn(fn, fn_is_async, arguments, arguments_to_pass_directly)
 
 
 def _parsed(value: Any, hint: Any) -> Any:
@@ -218,18 +217,15 @@ class Tool:
         cls,
         fn: Callable[..., Any],
         name: str | None = None,
-        title: str | None = None,
-        description: str | None = None,
         context_kwarg: str | None = None,
-        *,
         structured_output: bool | None = None,
         **settings: Any,
     ) -> Tool:
-        """Return the tool of a function; `settings` are `annotations`, `icons` and `meta`.
+        """Return the tool of a function; `settings` are the fields of the tool.
 
         Raises ValueError for a lambda without a name.
         """
-        given = described(fn, name, {"title": title, "description": description, **settings})
+        given = described(fn, name, settings)
         validate_and_warn_tool_name(given["name"])
         context = context_kwarg or find_context_parameter(fn)
         metadata = func_metadata(fn, () if context is None else (context,), structured_output)

@@ -69,14 +69,6 @@ class RequestVariable:
 request_ctx: Final = RequestVariable()
 
 
-def current_request() -> Any:
-    """Return the context of the request that a function of an app serves. Raises LookupError outside of one."""
-    try:
-        return current.get_context()
-    except LocalError as error:
-        raise LookupError(str(error)) from None
-
-
 class OfficialContextMixin:
     """The part of the context of an official app's functions that has the names and the errors of the other SDKs."""
 
@@ -201,8 +193,9 @@ def get_access_token() -> OfficialAccessToken | None:
     return None if user is None else user.access_token
 
 
-class NoRequestError(LocalError, RuntimeError):
-    """No request is handled here. FastMCP raises RuntimeError, which programs catch."""
+class NoRequestError(LocalError, RuntimeError, LookupError):
+    """No request is handled here. FastMCP raises RuntimeError, and the official SDK LookupError, which programs
+    catch."""
 
 
 def _in_request(find: Callable[[], Any]) -> Any:

@@ -12,7 +12,7 @@ from functools import cache
 from inspect import signature
 from typing import Any, Final, cast
 
-from pydantic import RootModel
+from pydantic_core import from_json
 
 from mcp_products.app.app import BaseApp
 from mcp_products.app.settings import AppKeywords
@@ -78,10 +78,6 @@ class StreamEventStore(ABC):
         """Send the messages after an event, and return the id of the stream."""
 
 
-class StoredMessage(RootModel[dict[str, Any]]):
-    """A JSON-RPC message as an event store of the official SDK gets it."""
-
-
 class ForwardingEventStore(InMemoryEventStore):
     """Passes the messages of streams to an event store of the official SDK, in order.
 
@@ -106,7 +102,7 @@ class ForwardingEventStore(InMemoryEventStore):
         while self._waiting:
             stream, message = self._waiting.popleft()
             try:
-                await self._store.store_event(stream, StoredMessage.model_validate_json(message))
+                await self._store.store_event(stream, FORM.message(from_json(message)))
             except Exception:
                 _log.exception("%s.store_event failed", type(self._store).__name__)
         self._forwarding = None

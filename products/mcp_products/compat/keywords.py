@@ -26,7 +26,6 @@ from mcp_products.cards.card import ServerCard
 from mcp_runtime.bindings.arguments import StdioServerSettings
 from mcp_runtime.bindings.server import HTTPTransport
 from mcp_runtime.http.authentication import Protection
-from mcp_runtime.session.interfaces import RevisionChoice
 from mcp_runtime.stores import Store
 from mcp_runtime.transports.http_server.app import HTTPLimits, Owner
 from mcp_runtime.transports.http_server.events import EventStore
@@ -39,6 +38,7 @@ from .values import RequestStateSecurity
 
 Checks = AuthorizationCheck | Sequence[AuthorizationCheck]
 View = AppConfig | Mapping[str, Any] | bool
+Transports = Literal["stdio"] | HTTPTransport
 FunctionT = TypeVar("FunctionT", bound=Callable[..., Any])
 
 
@@ -139,6 +139,10 @@ class OfficialRunKeywords(OfficialHTTPKeywords, total=False):
     workers: int
 
 
+class OfficialTransportKeywords(OfficialRunKeywords, StdioServerSettings, total=False):
+    """The keywords of `run`: those of its transport."""
+
+
 class LowLevelHTTPKeywords(_OwnEndpoint, _OfficialEndpoint, total=False):
     """The keywords of `Server.streamable_http_app` besides those that it names itself."""
 
@@ -177,7 +181,7 @@ class OfficialMethods:
     def tool(
         self, name: str | None = None, **settings: Unpack[OfficialToolKeywords]
     ) -> Callable[[FunctionT], FunctionT]: ...
-    def tool(self, function: Any = None, *, name: str | None = None, **settings: Any) -> Any:
+    def tool(self, *arguments: Any, **settings: Any) -> Any:
         """Add a function as a tool, as `App.tool` does.
 
         `auth` are checks that a request must pass, such as `require_scopes("read")`; `app` is the view of the tool.
@@ -191,33 +195,13 @@ class OfficialMethods:
     def prompt(
         self, name: str | None = None, **settings: Unpack[OfficialPromptKeywords]
     ) -> Callable[[FunctionT], FunctionT]: ...
-    def prompt(self, function: Any = None, *, name: str | None = None, **settings: Any) -> Any:
+    def prompt(self, *arguments: Any, **settings: Any) -> Any:
         """Add a function as a prompt, as `App.prompt` does; `auth` are checks that a request must pass."""
 
-    @overload
-    def run(
-        self,
-        transport: Literal["stdio"] = "stdio",
-        *,
-        revisions: RevisionChoice = "all",
-        **settings: Unpack[StdioServerSettings],
-    ) -> None: ...
-    @overload
-    def run(self, transport: HTTPTransport, **settings: Unpack[OfficialRunKeywords]) -> None: ...
-    def run(self, transport: str = "stdio", **settings: Any) -> None:
+    def run(self, transport: Transports = "stdio", **settings: Unpack[OfficialTransportKeywords]) -> None:
         """Serve until the client disconnects (stdio), or until the process gets SIGINT or SIGTERM."""
 
-    @overload
-    async def run_async(
-        self,
-        transport: Literal["stdio"] = "stdio",
-        *,
-        revisions: RevisionChoice = "all",
-        **settings: Unpack[StdioServerSettings],
-    ) -> None: ...
-    @overload
-    async def run_async(self, transport: HTTPTransport, **settings: Unpack[OfficialRunKeywords]) -> None: ...
-    async def run_async(self, transport: str = "stdio", **settings: Any) -> None:
+    async def run_async(self, transport: Transports = "stdio", **settings: Unpack[OfficialTransportKeywords]) -> None:
         """Serve as `run` does, in the running event loop."""
 
     async def run_http_async(self, transport: HTTPTransport = "http", **settings: Unpack[OfficialRunKeywords]) -> None:

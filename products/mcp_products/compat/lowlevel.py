@@ -10,11 +10,11 @@ import inspect
 import json
 import re
 from collections import ChainMap
-from collections.abc import Awaitable, Callable, Collection, Iterable, Iterator, Mapping, MutableMapping, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping, MutableMapping, Sequence
 from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass
 from functools import cached_property, partial, wraps
-from types import ModuleType
+from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any, ClassVar, Final, Generic, Protocol, Unpack, cast
 from urllib.parse import urlsplit
 
@@ -42,7 +42,7 @@ from .names import InitializationOptions, NotificationOptions
 from .streams.trio_server import call_handler, enter_lifespan
 from .transports import serve_stream
 from .values import named_by_handler
-from .words import without_logging
+from .words import LISTS, without_logging
 
 if TYPE_CHECKING:
     from mcp_products.app import http_application
@@ -69,22 +69,16 @@ RequestDataT = TypeVar("RequestDataT", default=Any)
 _QUOTED: Final = re.compile(r'"(?:[^"\\]|\\.)*"')  # The words of jsonschema have texts as Python writes them.
 
 # The handlers of the constructor's keywords.
+_NAMED: Final = "list_tools call_tool list_resources list_resource_templates read_resource list_prompts get_prompt"
 _KEYWORDS: Final = {
-    "on_list_tools": "ListToolsRequest",
-    "on_call_tool": "CallToolRequest",
-    "on_list_resources": "ListResourcesRequest",
-    "on_list_resource_templates": "ListResourceTemplatesRequest",
-    "on_read_resource": "ReadResourceRequest",
+    **{f"on_{name}": f"{to_pascal(name)}Request" for name in _NAMED.split()},
     "on_subscribe_resource": "SubscribeRequest",
     "on_unsubscribe_resource": "UnsubscribeRequest",
-    "on_list_prompts": "ListPromptsRequest",
-    "on_get_prompt": "GetPromptRequest",
     "on_completion": "CompleteRequest",
     "on_set_logging_level": "SetLevelRequest",
     "on_roots_list_changed": "RootsListChangedNotification",
     "on_progress": "ProgressNotification",
 }
-_LISTS: Final = ("tools", "resources", "prompts")
 _ANSWERED: Final = ("InitializeRequest", "DiscoverRequest", "SubscriptionsListenRequest")
 
 
@@ -117,16 +111,14 @@ class HandlerEntry:
 class HandlerDecorators:
     """The part of a low-level server that registers handlers, by decorators and by their methods."""
 
-    def __init__(self) -> None:
-        """Create a server without handlers."""
+    middleware: Any = ()
+
+    def __init__(self, own: dict[tuple[str, type[Sent]], Callable[..., Awaitable[Any]]] | None = None) -> None:
+        """Create a server without handlers; `own` gets those of methods that the protocol does not have."""
         self._handlers: dict[str, Handler] = {}
+        self._own = {} if own is None else own
         self._entries: dict[tuple[str, type[Sent]], HandlerEntry] = {}
         self._tools: dict[str, Any] = {}  # The tools of the last list, whose schemas validate arguments and results.
-
-    @property
-    def types(self) -> ModuleType:
-        """The types of the results, in the form of this process."""
-        return FORM.types
 
     @cached_property
     def request_handlers(self) -> MutableMapping[type, Callable[[Any], Awaitable[Any]]]:
@@ -164,6 +156,8 @@ class HandlerDecorators:
         self._entries[method, kind] = entry
         if method in FORM.handler_names:
             self._register(FORM.handler_names[method], entry)
+        else:
+            self._own[method, kind] = partial(as_method(_through(self.middleware, entry.own)), self)
 
     def _register(self, name: str, handler: Handler) -> None:
         self._handlers[name] = handler
@@ -224,7 +218,7 @@ class HandlerDecorators:
         """Return a decorator that registers a function of a reference, an argument and a context."""
 
         async def complete(function: Callable[..., Any], params: Any) -> Any:
-            t = self.types
+            t = FORM.types
             params = FORM.read("ClientRequest", FORM.method("CompleteRequest"), written(params)).params
             completion = await function(params.ref, params.argument, params.context)
             return t.CompleteResult(completion=t.Completion(values=[]) if completion is None else completion)
@@ -250,14 +244,14 @@ class HandlerDecorators:
 
     async def _emptied(self, result: Awaitable[Any]) -> Any:
         await result
-        return self.types.EmptyResult()
+        return FORM.types.EmptyResult()
 
     def _list_decorator(self, kind: str) -> Decorator:
         async def list_items(function: Callable[..., Any], params: Any) -> Any:
             takes_request = bool(inspect.signature(function).parameters)
-            result: Any = await (function(_ListRequest(params)) if takes_request else function())
+            result: Any = await (function(SimpleNamespace(params=params)) if takes_request else function())
             if not is_model(result):
-                result = getattr(self.types, f"List{to_pascal(kind)}Result")(**{to_camel(kind): list(result)})
+                result = getattr(FORM.types, f"List{to_pascal(kind)}Result")(**{to_camel(kind): list(result)})
             if kind == "tools":
                 self._tools = {tool.name: written(tool) for tool in getattr(result, kind)}
             return result
@@ -290,7 +284,7 @@ class HandlerDecorators:
         return self._tools.get(name)
 
     def _tool_result(self, value: Any, tool: Any) -> Any:
-        t = self.types
+        t = FORM.types
         structured: Any = None
         content: Any = value
         if isinstance(value, BaseModel):
@@ -312,10 +306,10 @@ class HandlerDecorators:
         return t.CallToolResult(content=list(content), structuredContent=structured, isError=False)
 
     def _error_result(self, message: str) -> Any:
-        return self.types.CallToolResult(content=[self.types.TextContent(type="text", text=message)], isError=True)
+        return FORM.types.CallToolResult(content=[FORM.types.TextContent(type="text", text=message)], isError=True)
 
     def _resource_result(self, uri: str, value: Any) -> Any:
-        t = self.types
+        t = FORM.types
         if isinstance(value, BaseModel):
             return value
         contents: list[Any] = []
@@ -380,13 +374,6 @@ class HandlersOfTypes(MutableMapping[type, Callable[[Any], Awaitable[Any]]]):
 
 async def _answer_ping(ctx: Any, params: Any) -> Any:
     return FORM.types.EmptyResult()
-
-
-class _ListRequest:
-    """A request for a page of a list, for functions that take the request."""
-
-    def __init__(self, params: Any) -> None:
-        self.params = params
 
 
 def _part(name: str, doc: str) -> Any:
@@ -491,7 +478,7 @@ class LowLevelServer(HandlerDecorators, Generic[StateT, RequestDataT]):
         """Return the capabilities of the registered handlers, as `ServerCapabilities`."""
         changes = notification_options or NotificationOptions()
         declared: dict[str, Any] = {
-            kind: {"listChanged": True} for kind in _LISTS if getattr(changes, f"{kind}_changed")
+            kind: {"listChanged": True} for kind in LISTS if getattr(changes, f"{kind}_changed")
         }
         if experimental_capabilities:
             declared["experimental"] = dict(experimental_capabilities)
@@ -583,15 +570,12 @@ class LowLevelServer(HandlerDecorators, Generic[StateT, RequestDataT]):
         server = self._create(declarations)
         if not is_told:
             server.parts.around = _without_logging
-        server.parts.own = {
-            key: partial(as_method(_through(self.middleware, entry.own)), server)
-            for key, entry in self._entries.items()
-            if key[0] not in FORM.handler_names
-        }
+        server.parts.own = self._own
         return server
 
     def _create(self, options: Mapping[str, Any]) -> BaseServer:
-        base = self._server_class(self._handlers.keys())
+        # The newest version, or the last one with a handshake if only this one has one of the handlers.
+        base = self.newest if _received_by(self.newest).issuperset(self._handlers) else self.handshake
         members: dict[str, Any] = {
             name: as_method(_through(self.middleware, handler))
             for name, handler in self._handlers.items()
@@ -601,10 +585,10 @@ class LowLevelServer(HandlerDecorators, Generic[StateT, RequestDataT]):
         if unknown:
             raise LocalError(f"Server: no protocol version has handlers of {', '.join(sorted(unknown))}")
         if self._lifespan is not None:
-            lifespan = self._lifespan
+            made = partial(self._lifespan, self)
 
             def enter(server: BaseServer) -> AbstractAsyncContextManager[Any]:
-                return enter_lifespan(lifespan(self))
+                return enter_lifespan(made())
 
             members["lifespan"] = enter
         settings: dict[str, Any] = {
@@ -617,10 +601,6 @@ class LowLevelServer(HandlerDecorators, Generic[StateT, RequestDataT]):
         server: BaseServer = type("ServedHandlers", (base,), members)(**settings | dict(options))
         return server
 
-    def _server_class(self, names: Collection[str]) -> type[BaseServer]:
-        """Return the newest server class; that of the last handshake if only this one has one of the handlers."""
-        return self.newest if _received_by(self.newest).issuperset(names) else self.handshake
-
 
 def _received_by(kind: type[BaseServer]) -> set[str]:
     return {row.name for row in kind.revision.rows if row.direction == "client_to_server"}
@@ -629,7 +609,7 @@ def _received_by(kind: type[BaseServer]) -> set[str]:
 def as_method(handler: Callable[..., Any]) -> Callable[..., Any]:
     """Return a handler as a method of a server: `request_context` is that of its request."""
 
-    async def handle(self: BaseServer, ctx: ServerContext, params: Any) -> Any:
+    async def handle(self: Any, ctx: ServerContext, params: Any) -> Any:
         token = CURRENT.set(ctx)
         try:
             return _result_of(ctx, await call_handler(handler, ctx, params))
@@ -680,7 +660,7 @@ async def _without_logging(name: str, ctx: ServerContext, params: Any, handler: 
 def _declarations(options: InitializationOptions) -> dict[str, Any]:
     fields: dict[str, Any] = from_json(to_json(options.capabilities, by_alias=True, exclude_none=True))
     # In the official SDK handlers can send these messages whatever is declared.
-    for kind in _LISTS:
+    for kind in LISTS:
         if fields.get(kind) is not None:
             fields[kind]["listChanged"] = True
     if fields.get("resources") is not None:

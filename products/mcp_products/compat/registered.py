@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import functools
 import inspect
-import logging
 import re
 from base64 import b64decode
 from collections.abc import Callable, Generator, Mapping
@@ -27,9 +26,8 @@ from .components import FuncMetadata, func_metadata
 from .forms.form import FORM, field_of, official
 from .names import ReadResourceContents
 from .tool_names import validate_and_warn_tool_name
-from .words import OFFICIAL, STANDALONE, Words
+from .words import OFFICIAL, STANDALONE, Words, log
 
-log: Final = logging.getLogger("mcp_runtime.compat")
 _WORDS: Final = re.compile("[_-]")
 _WRAPPED_META: Final = {"fastmcp": {"wrap_result": True}}  # So clients of FastMCP know that a value is no object.
 

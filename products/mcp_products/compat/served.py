@@ -4,16 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
 from contextvars import ContextVar
-from functools import cached_property, partial
+from functools import cached_property
 from operator import attrgetter
 from types import MappingProxyType
 from typing import Any, Final, cast
 
-from mcp_runtime.protocol.revision import Sent
-
-from .context import CURRENT, OfficialRequestContext, current_request
+from .context import CURRENT, OfficialRequestContext, get_context
 from .forms.form import FORM, official, written
-from .lowlevel import Handler, HandlerDecorators, HandlerEntry, as_method
+from .lowlevel import Handler, HandlerDecorators, as_method
 from .transports import serve_stream
 
 _PROCEED: Final[ContextVar[Callable[[Any], Awaitable[Any]]]] = ContextVar("what serves the request that is wrapped")
@@ -31,7 +29,7 @@ class ServedApp(HandlerDecorators):
 
     def __init__(self, app: Any) -> None:
         """Create the view of an app."""
-        super().__init__()
+        super().__init__(app.registry.methods)
         self._app = app
         self._has_joined = False
 
@@ -43,7 +41,7 @@ class ServedApp(HandlerDecorators):
     @property
     def request_context(self) -> OfficialRequestContext[Any, Any, Any]:
         """The request that a handler or a function of the app serves. Raises LookupError outside of both."""
-        return OfficialRequestContext(CURRENT.get(None) or current_request())
+        return OfficialRequestContext(CURRENT.get(None) or get_context())
 
     @property
     def provided_lists(self) -> list[str]:
@@ -115,11 +113,6 @@ class ServedApp(HandlerDecorators):
     def _register(self, name: str, handler: Handler) -> None:
         self._join()
         super()._register(name, handler)
-
-    def _add(self, method: str, kind: type[Sent], entry: HandlerEntry) -> None:
-        super()._add(method, kind, entry)
-        if method not in FORM.handler_names:
-            self._app.registry.methods[method, kind] = partial(as_method(entry.own), self)
 
     def _join(self) -> None:
         if not self._has_joined:

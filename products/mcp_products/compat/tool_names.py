@@ -5,13 +5,13 @@ https://modelcontextprotocol.io/specification/draft/server/tools#tool-names
 
 from __future__ import annotations
 
-import logging
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Final
 
-_log: Final = logging.getLogger("mcp_runtime.compat")
+from .words import log
+
 _MAX_LENGTH: Final = 128
 _INVALID: Final = re.compile(r"[^A-Za-z0-9_.-]")
 _ENDS: Final = {"-": "a dash", ".": "a dot"}
@@ -42,7 +42,7 @@ def issue_tool_name_warning(name: str, warnings: Sequence[str]) -> None:
     """Log what speaks against the name of a tool; nothing without a reason."""
     if warnings:
         reasons = "\n".join(f"  - {warning}" for warning in warnings)
-        _log.warning(
+        log.warning(
             'Tool name validation warning for "%s" (SEP-986):\n%s\nTool registration will proceed', name, reasons
         )
 

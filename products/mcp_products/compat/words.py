@@ -18,7 +18,7 @@ from mcp_runtime.errors import JSONRPCError, MCPError
 from mcp_runtime.protocol.jsonrpc import INTERNAL_ERROR, INVALID_PARAMS
 from mcp_runtime.protocol.models import PreSerialized, is_object, plain_of
 
-_LISTS: Final = ("tools", "resources", "prompts")
+LISTS: Final = ("tools", "resources", "prompts")
 log: Final = logging.getLogger("mcp_runtime.compat")
 
 
@@ -134,7 +134,7 @@ class WordedRegistry(Registry):
     async def handle_lifecycle(self, name: str, ctx: Any, params: Any, handler: Any) -> Any:
         """Handle another message; without announcements, the lists that a client is told of never change."""
         result = await super().handle_lifecycle(name, ctx, params, handler)
-        return result if self.announces else without_logging(result, _LISTS)
+        return result if self.announces else without_logging(result, LISTS)
 
     async def call_tool(self, ctx: Any, params: Any, states: Any) -> Any:
         """Call a tool; a name without one gives a result with `isError`, as in the originals."""

@@ -23,7 +23,7 @@ OFFICIAL = {
     "CacheHint": "MillisecondCacheHint",
     "EventStore": "StreamEventStore",
     "MCPError": "McpError",
-    "Message": "RoleMessage",
+    "Message": "Message",
     "OAuthClientProvider": "OfficialOAuthClientProvider",
     "OAuthToken": "OfficialOAuthToken",
     "RefreshToken": "StoredRefreshToken",

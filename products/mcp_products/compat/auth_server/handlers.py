@@ -101,20 +101,17 @@ def _invalid(error: Any) -> str:
 
 class _Endpoint:
     invalid: ClassVar[str] = "invalid_request"
+    unauthorized: ClassVar[str] = "unauthorized_client"
 
     async def handle(self, request: Request) -> Response:
         """Answer a request; what is refused gets 401 for a client that is not authenticated, else 400."""
         try:
             return await self.answer(request)
         except AuthenticationError as error:
-            body = {"error": self.unauthorized(), "error_description": error.message}
+            body = {"error": self.unauthorized, "error_description": error.message}
             return JSONResponse(body, 401, headers=NO_STORE | _CHALLENGE)
         except messages.REFUSALS as error:
             return JSONResponse(messages.refusal(error, self.invalid), 400, headers=NO_STORE)
-
-    def unauthorized(self) -> str:
-        """Return the code for a client that is not authenticated."""
-        return "unauthorized_client"
 
     async def answer(self, request: Request) -> Response:
         """Answer a request. Raises what it is refused with."""
@@ -172,9 +169,7 @@ class TokenHandler(_Endpoint):
     client_authenticator: ClientAuthenticator
     identity_assertion_enabled: bool = False
 
-    def unauthorized(self) -> str:
-        """Return the code for a client that is not authenticated: in 2.x that of RFC 6749."""
-        return "unauthorized_client" if FORM.is_v1 else "invalid_client"
+    unauthorized: ClassVar[str] = "unauthorized_client" if FORM.is_v1 else "invalid_client"  # That of RFC 6749.
 
     async def answer(self, request: Request) -> Response:
         """Return a token."""

@@ -24,7 +24,6 @@ LifespanContextT = TypeVar("LifespanContextT", default=Any)
 SessionT = TypeVar("SessionT", default=Any)
 RequestT = TypeVar("RequestT", default=Any)
 ElicitSchemaModelT = TypeVar("ElicitSchemaModelT", bound=BaseModel)
-Handler = Callable[..., Awaitable[Any]]
 
 SamplingFnT = Callable[[Any, Any], Awaitable[Any]]
 """Answers a request to sample a message, which it gets with its context."""

@@ -11,7 +11,7 @@ from pydantic import BaseModel
 from mcp_runtime.errors import ConnectionClosedError, JSONRPCError, RemoteJSONRPCError, RequestTimeoutError
 from mcp_runtime.protocol.jsonrpc import INTERNAL_ERROR, INVALID_PARAMS
 
-from .form import FORM
+from .form import FORM, written
 
 URL_ELICITATION_REQUIRED: Final = -32042
 REQUEST_TIMEOUT: Final = 408
@@ -104,6 +104,12 @@ class UrlElicitationRequiredError(McpError):
 
 class MCPDeprecationWarning(UserWarning):
     """The warning of 2.x for what is deprecated, for filters that name it. Here DeprecationWarning says so."""
+
+
+def failure(code: int, message: str, data: Any = None) -> dict[str, Any]:
+    """Return the error of a JSON-RPC message as JSON."""
+    value = written(data) if isinstance(data, BaseModel) else data
+    return {"error": {"code": code, "message": message} | ({} if value is None else {"data": value})}
 
 
 def timed_out(method: str, timeout: float | None) -> McpError:

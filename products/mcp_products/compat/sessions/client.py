@@ -61,9 +61,9 @@ def streams_to(target: Any) -> AbstractAsyncContextManager[Any]:
     Raises TypeError for another value.
     """
     if isinstance(target, (LowLevelServer, ServedApp)):
-        return memory_client(target.bind())
+        target = target.bind()
     if isinstance(target, BaseApp):
-        return memory_client(cast(Any, target).server)
+        target = cast(Any, target).server
     if isinstance(target, BaseServer):
         return memory_client(target)
     if isinstance(target, StdioServerParameters):

@@ -128,9 +128,8 @@ class SessionRequests:
 
     async def send_ping(self, *, meta: Any = None) -> Any:
         """Send a ping, and return the result."""
-        return await self._session.send_params(
-            "Ping", None if meta is None else {"_meta": meta}, FORM.types.EmptyResult
-        )
+        params = None if meta is None else {"_meta": meta}
+        return await self._session.send_params("Ping", params, FORM.types.EmptyResult)
 
     async def set_logging_level(self, level: str, *, meta: Any = None) -> Any:
         """Set the minimum level of log messages."""
@@ -300,9 +299,8 @@ class ClientSession(SessionRequests):
 
     async def send_discover(self, version: str) -> dict[str, Any]:
         """Ask the server what it is in a stateless protocol version, and return the result as JSON. Raises McpError."""
-        return await self._peer.request(
-            FORM.method("DiscoverRequest"), {"_meta": self._stamp_of(version)}, _DISCOVER_SECONDS
-        )
+        params = {"_meta": self._stamp_of(version)}
+        return await self._peer.request(FORM.method("DiscoverRequest"), params, _DISCOVER_SECONDS)
 
     async def discover(self) -> Any:
         """Ask the server what it is, and go on in the newest version that is shared. Raises McpError."""
@@ -347,11 +345,9 @@ class ClientSession(SessionRequests):
         return await self.send_request(FORM.wrapped("ClientRequest", request), result_type, **(options or {}))
 
     async def _page(self, name: str, cursor: str | None, params: Any) -> Any:
-        fields = {"cursor": cursor} if params is None else written(params)
-        empty = params is None and cursor is None
-        return await self.send_params(
-            f"List{name}", None if empty else fields, getattr(FORM.types, f"List{name}Result")
-        )
+        cursors = None if cursor is None else {"cursor": cursor}
+        fields = cursors if params is None else written(params)
+        return await self.send_params(f"List{name}", fields, getattr(FORM.types, f"List{name}Result"))
 
     async def list_tools(self, cursor: str | None = None, *, params: Any = None) -> Any:
         """Return one page of the tools. Raises McpError, as all requests."""
@@ -570,9 +566,7 @@ async def negotiate_auto(session: ClientSession) -> None:
     """
     try:
         await session.discover()
-    except RuntimeError:
-        await session.initialize()
-    except ValidationError:
+    except (RuntimeError, ValidationError):
         await session.initialize()
     except McpError as error:
         listed = shared_versions(error)

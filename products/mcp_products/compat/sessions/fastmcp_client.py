@@ -207,6 +207,28 @@ class _Handlers:
         return t.ListRootsResult(roots=[item if isinstance(item, t.Root) else t.Root(uri=str(item)) for item in found])
 
 
+def all_of(method: str, items: str, capability: str) -> Callable[[Any], Awaitable[list[Any]]]:
+    """Return the method of a client that returns the items of all pages of a list; none if the server has no such list.
+
+    It raises McpError, as all requests, and RemoteError for pages without end.
+    """
+
+    async def every(self: Client[Any]) -> list[Any]:
+        if getattr(self.session.server_capabilities, capability, None) is None:
+            return []
+        followed, found, cursor = FollowedPages(method), list[Any](), None
+        while True:
+            page = await getattr(self.connected(), method)(cursor=cursor)
+            if followed.is_again(getattr(page, items), page.next_cursor):
+                return found
+            found += getattr(page, items)
+            if (cursor := followed.add(len(getattr(page, items)), page.next_cursor)) is None:
+                return found
+
+    every.__name__ = method
+    return every
+
+
 class Accepted(TypedDict, total=False):
     """Keywords without an effect here."""
 
@@ -354,35 +376,10 @@ class Client(Generic[TransportT]):
 
     # ---- lists ------------------------------------------------------------------------------------------------------
 
-    async def _all(self, method: str, items: str, capability: str) -> list[Any]:
-        """Return the items of all pages of a list; none if the server has no such list."""
-        if getattr(self.session.server_capabilities, capability, None) is None:
-            return []
-        followed, found, cursor = FollowedPages(method), list[Any](), None
-        while True:
-            page = await getattr(self.connected(), method)(cursor=cursor)
-            if followed.is_again(getattr(page, items), page.next_cursor):
-                return found
-            found += getattr(page, items)
-            if (cursor := followed.add(len(getattr(page, items)), page.next_cursor)) is None:
-                return found
-
-    async def list_tools(self) -> list[Any]:
-        """Return all tools. Raises McpError, as all requests, and RemoteError for pages without end."""
-        return await self._all("list_tools", "tools", "tools")
-
-    async def list_resources(self) -> list[Any]:
-        """Return all resources."""
-        return await self._all("list_resources", "resources", "resources")
-
-    async def list_resource_templates(self) -> list[Any]:
-        """Return all resource templates."""
-        return await self._all("list_resource_templates", "resource_templates", "resources")
-
-    async def list_prompts(self) -> list[Any]:
-        """Return all prompts."""
-        return await self._all("list_prompts", "prompts", "prompts")
-
+    list_tools = all_of("list_tools", "tools", "tools")
+    list_resources = all_of("list_resources", "resources", "resources")
+    list_resource_templates = all_of("list_resource_templates", "resource_templates", "resources")
+    list_prompts = all_of("list_prompts", "prompts", "prompts")
     list_tools_mcp = page_of("list_tools")
     list_resources_mcp = page_of("list_resources")
     list_resource_templates_mcp = page_of("list_resource_templates")
@@ -426,10 +423,8 @@ class Client(Generic[TransportT]):
             raise ToolError(getattr(first, "text", f"Tool '{name}' returned an error"))
         structured = result.structured_content
         wrapped = is_object(structured) and structured.keys() == {_WRAPPED}
-        data: Any = structured[_WRAPPED] if wrapped else structured
-        return CallToolResult(
-            result.content, structured, result.meta, None if result.is_error else data, result.is_error
-        )
+        data: Any = None if result.is_error else structured[_WRAPPED] if wrapped else structured
+        return CallToolResult(result.content, structured, result.meta, data, result.is_error)
 
     async def read_resource_mcp(self, uri: Any, meta: Any = None) -> Any:
         """Read a resource, and return the result of the protocol."""

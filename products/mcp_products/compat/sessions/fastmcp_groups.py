@@ -163,10 +163,9 @@ class ClientGroup:
         """Return where a tool is. Raises KeyError for a name that was not listed last."""
         if self._routes is None:
             await self.list_tools()
-        try:
-            return (self._routes or {})[name]
-        except KeyError:
-            raise KeyError(f"Unknown tool: {name!r}; list_tools() reads the lists of the servers again") from None
+        if (route := (self._routes or {}).get(name)) is None:
+            raise KeyError(f"Unknown tool: {name!r}; list_tools() reads the lists of the servers again")
+        return route
 
     async def call_tool(self, name: str, arguments: dict[str, Any] | None = None, **options: Any) -> CallToolResult:
         """Call a tool by its name in the group, as `Client.call_tool` does."""

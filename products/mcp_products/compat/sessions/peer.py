@@ -10,16 +10,16 @@ from typing import Any, Final
 
 import anyio
 from anyio.abc import TaskGroup
-from pydantic import BaseModel, ValidationError
+from pydantic import ValidationError
 
 from mcp_runtime.protocol.jsonrpc import INTERNAL_ERROR, INVALID_PARAMS, METHOD_NOT_FOUND
 
-from ..forms.errors import McpError, timed_out
+from ..forms.errors import McpError, failure, timed_out
 from ..forms.form import FORM, written
+from ..streams.bridges import CLOSED
 from ..streams.message import MessageMetadata, ReadStream, SessionMessage, WriteStream
 
 _log: Final = logging.getLogger("mcp_runtime.compat.peer")
-_CLOSED: Final = (anyio.ClosedResourceError, anyio.BrokenResourceError)
 _NOT_CANCELLED: Final = ("InitializeRequest", "DiscoverRequest")
 
 OnRequest = Callable[[str | int, str, Any], Awaitable[dict[str, Any] | None]]
@@ -71,7 +71,7 @@ class Peer:
             raise timed_out(method, timeout) from None
         except anyio.EndOfStream:
             raise _connection_closed() from None
-        except _CLOSED as error:
+        except CLOSED as error:
             if FORM.is_v1:
                 raise
             raise _connection_closed() from error
@@ -91,7 +91,7 @@ class Peer:
     async def _cancel(self, id: int, method: str) -> None:
         if method in map(FORM.method, _NOT_CANCELLED):
             return
-        with suppress(*_CLOSED):
+        with suppress(*CLOSED):
             await self.notify(FORM.method("CancelledNotification"), {"requestId": id})
 
     async def notify(self, method: str, params: dict[str, Any] | None) -> None:
@@ -106,7 +106,7 @@ class Peer:
     async def _answer(self, id: str | int, outcome: dict[str, Any]) -> None:
         try:
             await self._send({"id": id, **outcome})
-        except _CLOSED:
+        except CLOSED:
             _log.debug("not sent: the stream is closed")
 
     # ---- receiving --------------------------------------------------------------------------------------------------
@@ -131,7 +131,7 @@ class Peer:
                     else:
                         self._cancel_served(raw)
                         notifications.send_nowait(raw)
-        except _CLOSED as error:
+        except CLOSED as error:
             _log.debug("%r", error)
         finally:
             self._is_closed = True
@@ -181,25 +181,20 @@ class Peer:
                 result = await on_request(id, method, raw.get("params"))
                 outcome = {"result": result}
                 if result is None:
-                    outcome = _failure(METHOD_NOT_FOUND, "Method not found", method)
+                    outcome = failure(METHOD_NOT_FOUND, "Method not found", method)
             except McpError as error:
-                outcome = _failure(error.code, error.message, error.data)
+                outcome = failure(error.code, error.message, error.data)
             except ValidationError:
                 _log.warning("%r: the params are invalid", method, exc_info=True)
-                outcome = _failure(INVALID_PARAMS, "Invalid request parameters", "")
+                outcome = failure(INVALID_PARAMS, "Invalid request parameters", "")
             except Exception as error:
                 _log.exception("the handler of %r failed", method)
-                outcome = _failure(INTERNAL_ERROR, str(error))
+                outcome = failure(INTERNAL_ERROR, str(error))
         self._served.pop(id, None)
         if scope.cancelled_caught:
-            outcome = _failure(0, "Request cancelled")
+            outcome = failure(0, "Request cancelled")
         await self._answer(id, outcome)
 
 
-def _failure(code: int, message: str, data: Any = None) -> dict[str, Any]:
-    value = written(data) if isinstance(data, BaseModel) else data
-    return {"error": {"code": code, "message": message} | ({} if value is None else {"data": value})}
-
-
 def _connection_closed() -> McpError:
-    return McpError(FORM.types.CONNECTION_CLOSED, "Connection closed")
+    return McpError(FORM.types.CONNECTIONCLOSED, "Connection closed")

@@ -413,9 +413,8 @@ class Prompt(Component):
         check_function(fn, "prompts")
         with as_value_errors():
             made = AppPrompt(fn, name, {}, _app_types, None).definition
-        return FunctionPrompt(
-            fn=fn, name=name, arguments=official(made.arguments or []), **{"description": made.description, **given}
-        )
+        fields: dict[str, Any] = {"description": made.description, **given}
+        return FunctionPrompt(fn=fn, name=name, arguments=official(made.arguments or []), **fields)
 
     async def render(self, arguments: dict[str, Any] | None = None) -> Any:
         """Return the messages."""

@@ -37,11 +37,12 @@ from mcp_runtime.protocol.models import is_object
 from mcp_runtime.protocol.revision import NAMED_VERSION
 from mcp_runtime.session.interfaces import Transport
 
+from ..forms.errors import failure
 from ..forms.form import FORM, written
 from .message import MessageStream, ReadStream, SessionMessage, WriteStream
 
 _log: Final = logging.getLogger("mcp_runtime.compat.streams")
-_CLOSED: Final = (anyio.ClosedResourceError, anyio.BrokenResourceError)
+CLOSED: Final = (anyio.ClosedResourceError, anyio.BrokenResourceError)
 
 
 # A transport of this package, for a session of the official SDK.
@@ -80,7 +81,7 @@ async def streams_of(connect: Callable[[], Awaitable[Transport]]) -> AsyncGenera
             try:
                 while (data := await transport.receive()) is not None:
                     await to_session.send(_decoded(data))
-            except (ConnectionClosedError, *_CLOSED) as error:
+            except (ConnectionClosedError, *CLOSED) as error:
                 _log.debug("%s", error)
 
     async def send(from_session: Any) -> None:
@@ -127,8 +128,7 @@ def _received(message: Message) -> Any:
 
 
 def _error(id: Id | None, code: int, message: str, data: Any = None) -> dict[str, Any]:
-    error = {"code": code, "message": message} | ({} if data is None else {"data": data})
-    return {"id": "" if id is None and FORM.is_v1 else id, "error": error}
+    return {"id": "" if id is None and FORM.is_v1 else id, **failure(code, message, data)}
 
 
 # The HTTP transport of this package, which sends each message by itself.
@@ -176,18 +176,17 @@ class HTTPStreams:
             raw = _error(id, error.code, error.message, error.data)
         elif 404 in (getattr(error, "status", 0), getattr(error.__cause__, "status", 0)):
             has_session = FORM.is_v1 or self._transport.session_id is not None
-            raw = _error(
-                id, *((INVALID_REQUEST, "Session terminated") if has_session else (METHOD_NOT_FOUND, "Not Found"))
-            )
+            gone = (INVALID_REQUEST, "Session terminated") if has_session else (METHOD_NOT_FOUND, "Not Found")
+            raw = _error(id, *gone)
         else:
-            code = INTERNAL_ERROR if isinstance(error, HTTPStatusError) else FORM.types.CONNECTION_CLOSED
+            code = INTERNAL_ERROR if isinstance(error, HTTPStatusError) else FORM.types.CONNECTIONCLOSED
             raw = _error(id, code, str(error))
         self._deliver(SessionMessage(FORM.message({"jsonrpc": "2.0", **raw})))
 
     def _deliver(self, item: Any) -> None:
         try:
             self._read.send_nowait(item)
-        except _CLOSED:
+        except CLOSED:
             _log.debug("not read: the session has ended")
 
     def end(self, data: bytes | None) -> None:
@@ -282,9 +281,8 @@ def status_error(error: HTTPStatusError, url: str) -> Exception:
     """Return the exception of the HTTP library for a POST that was answered with an error status."""
     httpx = http_library()
     request = httpx.Request("POST", url)
-    made: Exception = httpx.HTTPStatusError(
-        str(error), request=request, response=httpx.Response(error.status, request=request)
-    )
+    response = httpx.Response(error.status, request=request)
+    made: Exception = httpx.HTTPStatusError(str(error), request=request, response=response)
     return made
 
 
@@ -329,7 +327,7 @@ class StreamTransport:
                 self._opened = getattr(message.message, "result", None)
             try:
                 await self._write.send(message)
-            except _CLOSED:
+            except CLOSED:
                 self._closed = True
 
     async def drain(self) -> None:
@@ -340,7 +338,7 @@ class StreamTransport:
         while True:
             try:
                 item = await self._read.receive()
-            except (anyio.EndOfStream, *_CLOSED):
+            except (anyio.EndOfStream, *CLOSED):
                 return None
             if isinstance(item, Exception):
                 _log.debug("not read: %s", item)

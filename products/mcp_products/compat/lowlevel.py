@@ -298,9 +298,8 @@ class HandlerDecorators:
             return self._error_result(f"Unexpected return type from tool: {type(content).__name__}")
         if tool is not None and tool.get("outputSchema") is not None:
             if structured is None:
-                return self._error_result(
-                    "Output validation error: outputSchema defined but no structured output returned"
-                )
+                problem = "outputSchema defined but no structured output returned"
+                return self._error_result(f"Output validation error: {problem}")
             if error := _schema_error(tool["outputSchema"], structured):
                 return self._error_result(f"Output validation error: {error}")
         return t.CallToolResult(content=list(content), structuredContent=structured, isError=False)
@@ -552,10 +551,8 @@ class LowLevelServer(HandlerDecorators, Generic[StateT, RequestDataT]):
         """
         keywords = translated(dict(settings))
         served = ServerSettings(**take_settings(keywords))
-        protection = compat_app.Protection.from_settings(
-            "streamable_http_app",
-            {"auth": auth, "token_verifier": token_verifier, "auth_server_provider": auth_server_provider},
-        )
+        given = {"auth": auth, "token_verifier": token_verifier, "auth_server_provider": auth_server_provider}
+        protection = compat_app.Protection.from_settings("streamable_http_app", given)
         merged: dict[str, Any] = {"path": served.path, **protection.keywords(served), **served.asgi_settings()}
         routes = [*protection.routes(), *custom_starlette_routes]
         made = http_application.HTTPApplication(self.asgi(**merged | keywords), routes, (), served.debug)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass
 from importlib import import_module, metadata
 from types import ModuleType
@@ -30,13 +30,6 @@ _RELEASES: Final = {"fastmcp": "4.2.3", "mcp": "2.3.0", "mcp-types": "2.3.0"}
 _RELEASE_OF_V1: Final = "1.30.0"
 
 
-class AnyMiddleware:
-    """The type of middleware, for annotations: `ServerMiddleware[State]`."""
-
-    def __class_getitem__(cls, parameters: Any) -> Any:
-        return Any
-
-
 # Names that programs use in annotations only, and that no module of types has.
 _CONSTANTS: Final[dict[str, Any]] = {
     "AnyUrl": AnyUrl,
@@ -44,7 +37,7 @@ _CONSTANTS: Final[dict[str, Any]] = {
     **dict.fromkeys(("CallNext", "EventCallback", "EventId", "HandlerResult", "StreamId"), Any),
     "MCPDeprecationWarning": MCPDeprecationWarning,
     "TransportStreams": Any,
-    "ServerMiddleware": AnyMiddleware,
+    "ServerMiddleware": Awaitable,  # It takes a type parameter.
 }
 
 

@@ -251,11 +251,8 @@ def described(item: Any, name: Any, settings: Mapping[str, Any]) -> tuple[Any, A
         own = mark.given()
         name = name or own.pop("name", None)
     keywords: dict[str, Any] = {_RENAMED.get(key, key): value for key, value in {**own, **settings}.items()}
-    return (
-        name,
-        item,
-        {key: value for key, value in keywords.items() if value is None or _AS_HERE.get(key) is not value},
-    )
+    kept = {key: value for key, value in keywords.items() if value is None or _AS_HERE.get(key) is not value}
+    return name, item, kept
 
 
 # ---- what a server returns to its own program ------------------------------------------------------------------------

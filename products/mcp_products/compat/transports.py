@@ -286,12 +286,10 @@ class SseServerTransport:
         security = security_settings or TransportSecuritySettings(enable_dns_rebinding_protection=False)
         self._policy = OriginPolicy.create(**security.keywords())
         limits = HTTPLimits()
-        self._bodies = BodyReader(
-            SizeLimit(max_request_body_size, "max_request_body_size= of the server"), limits.body_timeout
-        )
-        self._connections = LegacySSEHandler(
-            (), limits.max_sessions, KeepAliveTimer(limits.keep_alive), "", quote(path)
-        )
+        size = SizeLimit(max_request_body_size, "max_request_body_size= of the server")
+        self._bodies = BodyReader(size, limits.body_timeout)
+        timer = KeepAliveTimer(limits.keep_alive)
+        self._connections = LegacySSEHandler((), limits.max_sessions, timer, "", quote(path))
 
     @asynccontextmanager
     async def connect_sse(self, scope: Scope, receive: Receive, send: Send) -> AsyncGenerator[ServerStreams]:

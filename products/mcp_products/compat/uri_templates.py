@@ -196,9 +196,8 @@ class UriTemplate:
             given: dict[str, str] = {}
             for name, _, value in (item.partition("=") for item in query.split("&")):
                 given.setdefault(name, unquote(value))
-            values |= {
-                name: given[name] for name in self.variable_names if name in self.query_variable_names & given.keys()
-            }
+            asked = self.query_variable_names & given.keys()
+            values |= {name: given[name] for name in self.variable_names if name in asked}
         return values
 
     @cached_property

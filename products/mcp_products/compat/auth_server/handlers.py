@@ -176,9 +176,8 @@ class TokenHandler(_Endpoint):
         client = await self.client_authenticator.authenticate_request(request)
         asked = messages.token_request_adapter.validate_python(await fields_of(request))
         if asked.grant_type not in client.grant_types:
-            raise auth.TokenError(
-                "unsupported_grant_type", f"Unsupported grant type (supported grant types are {client.grant_types})"
-            )
+            reason = f"Unsupported grant type (supported grant types are {client.grant_types})"
+            raise auth.TokenError("unsupported_grant_type", reason)
         if isinstance(asked, messages.AuthorizationCodeRequest):
             token = await self._redeem(client, asked)
         elif isinstance(asked, messages.RefreshTokenRequest):

@@ -7,7 +7,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence, Set
 from dataclasses import dataclass, field, fields
 from functools import cached_property
-from typing import Any
+from typing import Any, TypedDict, Unpack
 
 import anyio.to_thread
 
@@ -69,6 +69,16 @@ DirectoryResource = _read_by(own.DirectoryResource, "directory {path}")
 HttpResource = _read_by(own.HttpResource, "resource {uri}")
 
 
+class DescribedKeywords(TypedDict, total=False):
+    """What describes a resource besides its name and its title."""
+
+    description: str | None
+    mime_type: str | None
+    icons: Sequence[Any] | None
+    annotations: Any
+    meta: Mapping[str, Any] | None
+
+
 @dataclass(kw_only=True)
 class FunctionResource(Resource):
     """A resource whose content a function returns."""
@@ -77,9 +87,14 @@ class FunctionResource(Resource):
 
     @classmethod
     def from_function(
-        cls, fn: Callable[..., Any], uri: str, name: str | None = None, title: str | None = None, **settings: Any
+        cls,
+        fn: Callable[..., Any],
+        uri: str,
+        name: str | None = None,
+        title: str | None = None,
+        **settings: Unpack[DescribedKeywords],
     ) -> FunctionResource:
-        """Return the resource of a function; `settings` are the fields of the resource.
+        """Return the resource of a function.
 
         Raises ValueError for a lambda without a name.
         """

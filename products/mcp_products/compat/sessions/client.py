@@ -31,7 +31,7 @@ from .client_session import (
     negotiate_auto,
     refuse_others,
 )
-from .listening import listen
+from .listening import ListenKeywords, listen
 from .peer import OnProgress
 
 ROUNDS: Final = 10
@@ -46,9 +46,8 @@ class InputRequiredRoundsExceededError(RuntimeError):
 
     def __init__(self, max_rounds: int) -> None:
         """Create the error."""
-        super().__init__(
-            f"the server required input more than {max_rounds} times; input_required_max_rounds= is the limit"
-        )
+        limit = "input_required_max_rounds= is the limit"
+        super().__init__(f"the server required input more than {max_rounds} times; {limit}")
         self.max_rounds = max_rounds
 
 
@@ -175,7 +174,7 @@ class Client(SessionRequests, Generic[ServerT]):
             uncached = {"ttlMs": 0, "cacheScope": "public"}
             session.adopt(self.prior_discover or FORM.types.DiscoverResult.model_validate(assumed | uncached))
 
-    def listen(self, **kinds: Any) -> AbstractAsyncContextManager[Any]:
+    def listen(self, **kinds: Unpack[ListenKeywords]) -> AbstractAsyncContextManager[Any]:
         """Return a context that raises ListenNotSupportedError when it is entered."""
         return listen(self.session)
 

@@ -204,9 +204,8 @@ class ClientSession(SessionRequests):
         if read_stream is None or write_stream is None:
             raise ValueError("ClientSession() needs read_stream and write_stream, the streams of a transport")
         if not hasattr(read_stream, "receive") or not hasattr(write_stream, "send"):
-            raise TypeError(
-                "ClientSession() needs streams: pass those of `stdio_client(…)` or `streamable_http_client(…)`"
-            )
+            remedy = "pass those of `stdio_client(…)` or `streamable_http_client(…)`"
+            raise TypeError(f"ClientSession() needs streams: {remedy}")
         self._peer = Peer(read_stream, write_stream)
         self._timeout = read_timeout_seconds
         self._sampling = sampling_callback

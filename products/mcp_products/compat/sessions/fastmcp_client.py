@@ -207,26 +207,14 @@ class _Handlers:
         return t.ListRootsResult(roots=[item if isinstance(item, t.Root) else t.Root(uri=str(item)) for item in found])
 
 
-def all_of(method: str, items: str, capability: str) -> Callable[[Any], Awaitable[list[Any]]]:
-    """Return the method of a client that returns the items of all pages of a list; none if the server has no such list.
+class CallKeywords(TypedDict, total=False):
+    """The keywords of a call of a tool."""
 
-    It raises McpError, as all requests, and RemoteError for pages without end.
-    """
-
-    async def every(self: Client[Any]) -> list[Any]:
-        if getattr(self.session.server_capabilities, capability, None) is None:
-            return []
-        followed, found, cursor = FollowedPages(method), list[Any](), None
-        while True:
-            page = await getattr(self.connected(), method)(cursor=cursor)
-            if followed.is_again(getattr(page, items), page.next_cursor):
-                return found
-            found += getattr(page, items)
-            if (cursor := followed.add(len(getattr(page, items)), page.next_cursor)) is None:
-                return found
-
-    every.__name__ = method
-    return every
+    timeout: Seconds
+    progress_handler: ProgressHandler | None
+    raise_on_error: bool
+    meta: Any
+    version: str | None
 
 
 class Accepted(TypedDict, total=False):
@@ -376,10 +364,35 @@ class Client(Generic[TransportT]):
 
     # ---- lists ------------------------------------------------------------------------------------------------------
 
-    list_tools = all_of("list_tools", "tools", "tools")
-    list_resources = all_of("list_resources", "resources", "resources")
-    list_resource_templates = all_of("list_resource_templates", "resource_templates", "resources")
-    list_prompts = all_of("list_prompts", "prompts", "prompts")
+    async def _all(self, method: str, items: str, capability: str) -> list[Any]:
+        """Return the items of all pages of a list; none if the server has no such list."""
+        if getattr(self.session.server_capabilities, capability, None) is None:
+            return []
+        followed, found, cursor = FollowedPages(method), list[Any](), None
+        while True:
+            page = await getattr(self.connected(), method)(cursor=cursor)
+            if followed.is_again(getattr(page, items), page.next_cursor):
+                return found
+            found += getattr(page, items)
+            if (cursor := followed.add(len(getattr(page, items)), page.next_cursor)) is None:
+                return found
+
+    async def list_tools(self) -> list[Any]:
+        """Return all tools. Raises McpError, as all requests, and RemoteError for pages without end."""
+        return await self._all("list_tools", "tools", "tools")
+
+    async def list_resources(self) -> list[Any]:
+        """Return all resources."""
+        return await self._all("list_resources", "resources", "resources")
+
+    async def list_resource_templates(self) -> list[Any]:
+        """Return all resource templates."""
+        return await self._all("list_resource_templates", "resource_templates", "resources")
+
+    async def list_prompts(self) -> list[Any]:
+        """Return all prompts."""
+        return await self._all("list_prompts", "prompts", "prompts")
+
     list_tools_mcp = page_of("list_tools")
     list_resources_mcp = page_of("list_resources")
     list_resource_templates_mcp = page_of("list_resource_templates")
@@ -400,25 +413,19 @@ class Client(Generic[TransportT]):
         return await self.connected().call_tool(name, arguments or {}, seconds(timeout), report, meta=meta)
 
     async def call_tool(
-        self,
-        name: str,
-        arguments: dict[str, Any] | None = None,
-        *,
-        timeout: Seconds = None,
-        progress_handler: ProgressHandler | None = None,
-        raise_on_error: bool = True,
-        meta: Any = None,
-        version: str | None = None,
+        self, name: str, arguments: dict[str, Any] | None = None, **options: Unpack[CallKeywords]
     ) -> CallToolResult:
         """Call a tool, of this version if there are several, and return its value and its content.
 
-        Raises ToolError if it has failed.
+        Raises ToolError if it has failed, unless `raise_on_error` is False.
         """
+        refuse_others("call_tool()", options, CallKeywords)
+        given: Any = {**options}
+        version, raises = given.pop("version", None), given.pop("raise_on_error", True)
         if version is not None:
-            given: dict[str, Any] = meta or {}
-            meta = {**given, NAMESPACE: {"version": version}}
-        result = await self.call_tool_mcp(name, arguments, progress_handler, timeout, meta)
-        if result.is_error and raise_on_error:
+            given["meta"] = {**(given.get("meta") or {}), NAMESPACE: {"version": version}}
+        result = await self.call_tool_mcp(name, arguments, **given)
+        if result.is_error and raises:
             first = result.content[0] if result.content else None
             raise ToolError(getattr(first, "text", f"Tool '{name}' returned an error"))
         structured = result.structured_content

@@ -7,13 +7,14 @@ from contextlib import AsyncExitStack
 from dataclasses import dataclass
 from pathlib import Path
 from types import MappingProxyType
-from typing import Any, Self
+from typing import Any, Self, Unpack
 
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 
 from mcp_runtime.protocol.models import is_object
 
 from .fastmcp_client import (
+    CallKeywords,
     CallToolResult,
     Client,
     ClientTransport,
@@ -167,12 +168,9 @@ class ClientGroup:
             raise KeyError(f"Unknown tool: {name!r}; list_tools() reads the lists of the servers again")
         return route
 
-    async def call_tool(self, name: str, arguments: dict[str, Any] | None = None, **options: Any) -> CallToolResult:
+    async def call_tool(
+        self, name: str, arguments: dict[str, Any] | None = None, **options: Unpack[CallKeywords]
+    ) -> CallToolResult:
         """Call a tool by its name in the group, as `Client.call_tool` does."""
         route = await self.resolve_tool(name)
         return await route.client.call_tool(route.upstream_name, arguments, **options)
-
-    async def call_tool_mcp(self, name: str, arguments: dict[str, Any] | None = None, **options: Any) -> Any:
-        """Call a tool by its name in the group, and return the result of the protocol."""
-        route = await self.resolve_tool(name)
-        return await route.client.call_tool_mcp(route.upstream_name, arguments, **options)

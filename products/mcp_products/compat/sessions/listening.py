@@ -2,9 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncGenerator
+from collections.abc import AsyncGenerator, Sequence
 from contextlib import asynccontextmanager
-from typing import Any
+from typing import Any, TypedDict, Unpack
+
+
+class ListenKeywords(TypedDict, total=False):
+    """The changes that a program listens to."""
+
+    tools_list_changed: bool
+    prompts_list_changed: bool
+    resources_list_changed: bool
+    resource_subscriptions: Sequence[str]
 
 
 class ListenNotSupportedError(RuntimeError):
@@ -24,7 +33,7 @@ class SubscriptionLost(RuntimeError):  # noqa: N818 - the name of the official S
 
 
 @asynccontextmanager
-async def listen(session: Any, **kinds: Any) -> AsyncGenerator[Any]:
+async def listen(session: Any, on_event: Any = None, **kinds: Unpack[ListenKeywords]) -> AsyncGenerator[Any]:
     """Raise ListenNotSupportedError when the context is entered, as for a server of an older version."""
     yield await _refuse(session)
 

@@ -241,9 +241,8 @@ class TransformedTool(MadeTool):
     @classmethod
     def of(cls, parent: Tool, name: str | None, changes: dict[str, Any]) -> Self:
         """Return a copy with changes, the keywords of `Tool.from_tool`. Raises ValueError."""
-        kept = {
-            key: getattr(parent, key) for key in ("title", "annotations", "meta", "tags", "icons", "timeout", "auth")
-        }
+        names = ("title", "annotations", "meta", "tags", "icons", "timeout", "auth")
+        kept = {name: getattr(parent, name) for name in names}
         described = {"version": parent.version, "description": parent.description}
         fields: dict[str, Any] = {**described, **kept, **changes}
         arguments: dict[str, Any] = fields.pop("transform_args", None) or {}

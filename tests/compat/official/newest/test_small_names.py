@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any
+from typing import Any, get_args
 
 import pytest
 from support.clients import connect
 
-from mcp_generated import LocalError, RemoteJSONRPCError
+from mcp_generated import LocalError, RemoteJSONRPCError, compat
 from mcp_generated.compat import (
     CacheHint,
     MCPServer,
@@ -133,3 +133,8 @@ def test_parts_of_capabilities_have_types() -> None:
         elicitation=ElicitationCapability(), sampling=SamplingCapability(), roots=RootsCapability()
     )
     assert set(declared.model_dump(exclude_none=True)) == {"elicitation", "sampling", "roots"}
+
+
+def test_the_type_of_middleware_takes_that_of_the_state() -> None:
+    kind: Any = getattr(compat, "ServerMiddleware")  # noqa: B009 - Type checkers do not know it.
+    assert get_args(kind[dict[str, int]]) == (dict[str, int],)

@@ -10,7 +10,7 @@ import secrets
 from collections import deque
 from collections.abc import AsyncGenerator, Awaitable, Callable, Sequence
 from contextlib import asynccontextmanager
-from typing import Any, Final, cast
+from typing import Any, Final
 from urllib.parse import parse_qs
 
 from mcp_runtime.aio.tasks import SharedLifespan
@@ -90,10 +90,11 @@ class LegacySSETransport:
         self._room.set()
 
 
-class _ServiceOfEndpoint:
-    """A service whose lifespan is that of the endpoint, and not of one conversation."""
+class ServiceOfEndpoint:
+    """A service whose lifespan is that of the endpoint: its conversations end before."""
 
     def __init__(self, service: Service, lifespan: SharedLifespan) -> None:
+        """Use a service, and the lifespan of the endpoint."""
         self._service = service
         self._lifespan = lifespan
 
@@ -104,11 +105,6 @@ class _ServiceOfEndpoint:
     async def lifespan(self) -> AsyncGenerator[Any]:
         """Yield what the lifespan has yielded; it goes on when a conversation ends."""
         yield await self._lifespan.state()
-
-
-def service_of_endpoint(service: Service, lifespan: SharedLifespan) -> Service:
-    """Return a service for conversations that end before the lifespan of the endpoint does."""
-    return cast(Service, _ServiceOfEndpoint(service, lifespan))
 
 
 class LegacySSEHandler:

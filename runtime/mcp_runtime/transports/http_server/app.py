@@ -200,7 +200,7 @@ class MCPASGIApp:
         """Return what serves HTTP+SSE, for this process or for all workers."""
         legacy = products.require("legacy_sse_server", "legacy_sse=True")
         candidates = [
-            ready_candidate(server.revision, legacy.service_of_endpoint(server, self._lifespans[id(server.origin)]))
+            ready_candidate(server.revision, legacy.ServiceOfEndpoint(server, self._lifespans[id(server.origin)]))
             for server in servers
         ]
         create = legacy.LegacySSEHandler if self._shared is None else self._shared.legacy_sse

@@ -54,9 +54,8 @@ class WorkerPlace:
             listener, line, store = value.split(" ", 2)
             return cls(socket.socket(fileno=int(listener)), socket.socket(fileno=int(line)), store)
         except (ValueError, OSError):
-            raise LocalError(
-                f"{ENVIRONMENT}={shown(value)}: only the process that starts workers sets this variable; remove it"
-            ) from None
+            text = f"{ENVIRONMENT}={shown(value)}: only the process that starts workers sets this variable; remove it"
+            raise LocalError(text) from None
 
     async def begin(self) -> None:
         """Report that requests are served, and end this process when its supervisor has ended."""

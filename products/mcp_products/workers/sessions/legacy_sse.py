@@ -36,7 +36,7 @@ class SharedLegacySSEHandler(LegacySSEHandler):
         self._posts: dict[int, asyncio.Future[HTTPError | None]] = {}
         self._last_post = 0
         worker.keep(self._keep_connections)
-        worker.on("post", self._on_post)
+        worker.on("post", lambda fields: worker.spawn(self._accept(**fields)))
         worker.on("posted", self._on_posted)
 
     async def _new_id(self, auth: RequestAuth) -> str:
@@ -82,9 +82,6 @@ class SharedLegacySSEHandler(LegacySSEHandler):
             return HTTPError(503, "the worker that has the SSE stream does not respond")
         finally:
             del self._posts[number]
-
-    def _on_post(self, fields: dict[str, Any]) -> None:
-        self._worker.spawn(self._accept(**fields))
 
     async def _accept(self, connection: str, message: str, sender: str, number: int) -> None:
         transport = self._connections.get(connection)

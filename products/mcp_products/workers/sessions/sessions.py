@@ -239,7 +239,7 @@ class SharedSessions:
         self._replicas = Replicas(worker, idle, self._forget)
         self._forwarding = MessageForwarding(worker, self._replicas)
         worker.on("end", self._on_end)
-        worker.on("unwritten", self._on_unwritten)
+        worker.on("unwritten", lambda fields: worker.end_unwritten(fields["streams"]))
         worker.on("check", self._on_check)
         worker.on("state", self._on_state)
         worker.on_loss(self._restore)
@@ -387,10 +387,10 @@ class SharedSessions:
 
     def _on_end(self, fields: dict[str, Any]) -> None:
         """End a session that another worker has ended."""
-        replica = self._replicas.get(fields["session"])
-        self._end_here(fields["session"])
-        if replica is not None and self._worker.is_restoring:  # Its record may have been stored again here.
-            self._worker.spawn(self._worker.store.delete(replica.key))
+        if (replica := self._replicas.remove(fields["session"])) is not None:
+            self._worker.spawn(self._stop(replica, has_ended=True))
+            if self._worker.is_restoring:  # Its record may have been stored again here.
+                self._worker.spawn(self._worker.store.delete(replica.key))
 
     def _on_state(self, fields: dict[str, Any]) -> None:
         """Know what another worker has changed of a session before what is announced afterwards."""
@@ -403,14 +403,6 @@ class SharedSessions:
         ended = [stream for stream in fields["streams"] if not any(one.writes(stream) for one in self._replicas)]
         if ended:
             self._worker.spawn(self._worker.send(fields["sender"], "unwritten", streams=ended))
-
-    def _on_unwritten(self, fields: dict[str, Any]) -> None:
-        self._worker.end_unwritten(fields["streams"])
-
-    def _end_here(self, id: str) -> None:
-        replica = self._replicas.remove(id)
-        if replica is not None:
-            self._worker.spawn(self._stop(replica, has_ended=True))
 
     def _forget(self, replica: SessionReplica) -> None:
         self._replicas.remove(replica.id)

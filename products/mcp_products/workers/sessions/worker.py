@@ -57,7 +57,7 @@ _LOST: Final = "the store of this server has lost the end of this call, which ha
 _ENDED: Final = "the worker that ran this call has ended; it may have run in part"
 _UNREACHABLE: Final = "the store of this server could not be reached; the call may have run"
 
-Receive = Callable[[dict[str, Any]], None]
+Receive = Callable[[dict[str, Any]], object]
 Restore = Callable[[], Awaitable[None]]
 _ResultT = TypeVar("_ResultT")
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import asdict, replace
 from hashlib import sha256
 from typing import Any, Final, NamedTuple
@@ -48,12 +48,10 @@ class Place(NamedTuple):
 class TaskPlaces:
     """The places of the tasks of all workers. Each change replaces the record, unless another worker was faster."""
 
-    def __init__(self, store: Store, key: str, limits: TaskLimits, is_alive: Callable[[str], Awaitable[bool]]) -> None:
-        """Use a record of a store; `is_alive` tells whether a worker runs."""
-        self._store = store
-        self._key = key
-        self._limits = limits
-        self._is_alive = is_alive
+    def __init__(self, worker: Worker) -> None:
+        """Use a record of the store of a worker."""
+        self._worker = worker
+        self._key = worker.key("task-places")
         self._turn = asyncio.Lock()  # The changes of one worker do not hinder each other.
 
     async def take(self, record: TaskRecord, runner: str) -> list[str]:
@@ -65,7 +63,7 @@ class TaskPlaces:
         def taken(places: dict[str, Place]) -> bool:
             dropped.clear()
             held = {id: other.task for id, other in places.items() if id != record.id}
-            dropped.extend(make_room(held, _with_digest(record), self._limits))
+            dropped.extend(make_room(held, _with_digest(record), LIMITS))
             for id in dropped:
                 del places[id]
             places[record.id] = place
@@ -111,7 +109,7 @@ class TaskPlaces:
         runners = {
             place.runner for place in (await self._read())[1].values() if place.runner and not place.task.has_ended
         }
-        ended = {runner for runner in runners if not await self._is_alive(runner)}
+        ended = {runner for runner in runners if not await self._worker.is_alive(runner)}
 
         def without(places: dict[str, Place]) -> bool:
             lost = [id for id, place in places.items() if place.runner in ended and not place.task.has_ended]
@@ -130,11 +128,11 @@ class TaskPlaces:
                     return False
                 seconds = max((place.expires for place in places.values()), default=0.0) - clock.wall()
                 written = to_json([[id, place.expires, place.runner, *place.task] for id, place in places.items()])
-                if await self._store.put(self._key, written, max(seconds, _SHORTEST), value):
+                if await self._worker.store.put(self._key, written, max(seconds, _SHORTEST), value):
                     return True
 
     async def _read(self) -> tuple[bytes | None, dict[str, Place]]:
-        value, now = await self._store.get(self._key), clock.wall()
+        value, now = await self._worker.store.get(self._key), clock.wall()
         rows: list[Any] = [] if value is None else from_json(value)
         places: dict[str, Place] = {row[0]: Place(row[1], row[2], HeldTask(*row[3:])) for row in rows}
         return value, {id: place for id, place in places.items() if place.expires > now}
@@ -191,11 +189,11 @@ class SharedTasks:
         self._rows = {row.method: row for row in revision.rows if isinstance(row, InputRequest)}
         self._executions = executions
         self._created: dict[str, Place] = {}  # The places of the tasks that were created here.
-        self._places = TaskPlaces(self.worker.store, self.worker.key("task-places"), LIMITS, self.worker.is_alive)
+        self._places = TaskPlaces(self.worker)
         self.worker.on("responses", self._on_responses)
         self.worker.on("cancel", self._on_cancel)
         self.worker.keep(self._keep)
-        self.worker.on_loss(self._restore_places)
+        self.worker.on_loss(lambda: self._places.restore(self._created))
         self.worker.on_loss(self._restore_ended)
         self._ended = BoundedCache[str, TaskRecord](LIMITS.tasks, ttl=_ENDED_SECONDS, max_bytes=_ENDED_BYTES)
 
@@ -245,7 +243,7 @@ class SharedTasks:
         if value is None and record.expires <= clock.wall():
             return
         if value is not None and _read(value).is_repeatable:
-            await self.worker.retry(lambda: self.change(record.id, lambda task: self._updated(task, record)))
+            await self.worker.retry(lambda: self.change(record.id, lambda task: self._if_here(task, record=record)))
         else:
             await self.worker.retry(lambda: self._put(StoredTask(self.worker.id, record, False)))
         if record.status in TERMINAL_STATUSES:
@@ -258,30 +256,23 @@ class SharedTasks:
             if record.id in self._created and record.status not in TERMINAL_STATUSES:
                 await self._put(StoredTask(self.worker.id, record, False))
 
-    async def _restore_places(self) -> None:
-        """Take the places again of the tasks that were created here, after the store has lost its past."""
-        await self._places.restore(self._created)
-
     async def _restore_ended(self) -> None:
         """Store the tasks again that have ended here lately, after the store has lost its past."""
         for _, record in self._ended.items():
             await self._put(StoredTask(self.worker.id, record, False), None)
 
-    def _updated(self, task: StoredTask, record: TaskRecord) -> StoredTask | None:
-        return task._replace(record=record) if task.runner == self.worker.id else None
+    def _if_here(self, task: StoredTask, **changes: Any) -> StoredTask | None:
+        return task._replace(**changes) if task.runner == self.worker.id else None
 
     async def _put(self, task: StoredTask, expected: Expected = ANYTHING) -> bool:
         record = task.record
         value = to_json([task.runner, asdict(record), task.is_repeatable, task.is_cancelled])
         is_stored = await self.worker.store.put(self._key(record.id), value, seconds_of(record), expected)
         if is_stored and record.status in TERMINAL_STATUSES:
-            await self._end_place(record)
+            if (place := self._created.get(record.id)) is not None:
+                self._created[record.id] = place._replace(task=held_task(record))
+            await self._places.end(record)
         return is_stored
-
-    async def _end_place(self, record: TaskRecord) -> None:
-        if (place := self._created.get(record.id)) is not None:
-            self._created[record.id] = place._replace(task=held_task(record))
-        await self._places.end(record)
 
     def _key(self, id: str) -> str:
         return self.worker.key("task", id)
@@ -312,10 +303,7 @@ class SharedTasks:
 
     async def release(self, id: str) -> None:
         """Let a repeatable task that ran here wait until it begins again."""
-        await self.worker.retry(lambda: self.change(id, self._released))
-
-    def _released(self, task: StoredTask) -> StoredTask | None:
-        return task._replace(runner="") if task.runner == self.worker.id else None
+        await self.worker.retry(lambda: self.change(id, lambda task: self._if_here(task, runner="")))
 
     async def _cancel_repeatable(self, id: str) -> None:
         """Cancel a repeatable task: at the worker that runs it, or else before it begins."""

@@ -59,9 +59,7 @@ class ProxySession:
         details = connections.details(ctx)
         self.downstream = downstream
         self.subscribing = 0
-        self._connections = connections
-        self.connection = SessionConnection(lambda: self._open(details), connections.places)
-        self._present: UpstreamConnection | None = None
+        self.connection = SessionConnection(lambda: connections.open(details, downstream), connections.places)
         self.watches = Watches(self._subscribe, self._unsubscribe)
         downstream.watched = self.watches.outside_of
         connected = connections.connected
@@ -69,15 +67,12 @@ class ProxySession:
             None if connected is None else ListenedResources(connected.client, connections.name, downstream.changed)
         )
 
-    async def _open(self, details: ClientDetails) -> UpstreamConnection:
-        connection = self._present = await self._connections.open(details, self.downstream)
-        return connection
-
     @property
     def _resources(self) -> WantedResources | None:
         if self._listened is not None:
             return self._listened.resources
-        return None if self._present is None or not self._present.is_open else self._present.subscriptions.resources
+        connection = self.connection.present
+        return None if connection is None else connection.subscriptions.resources
 
     async def _subscribe(self, uri: str) -> None:
         if (resources := self._resources) is None:

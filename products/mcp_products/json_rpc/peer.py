@@ -194,9 +194,8 @@ class Peer(Handlers):
 
     def _send(self, message: bytes) -> LineTransport:
         if self._transport is None:
-            raise ConnectionClosedError(
-                f"{type(self).__name__} is not connected; send inside of `async with {type(self).__name__}().start(…)`"
-            )
+            name = type(self).__name__
+            raise ConnectionClosedError(f"{name} is not connected; send inside of `async with {name}().start(…)`")
         if self._close_reason:
             raise ConnectionClosedError(self._close_reason)
         if self._forks != forks.count:

@@ -426,9 +426,7 @@ class _CompiledNodes:
         try:
             return self._count(self._tree.root)
         except RecursionError:
-            raise InvalidSchemaError(
-                "a JSON Schema is nested too deep for its unevaluated properties or items"
-            ) from None
+            raise InvalidSchemaError("a JSON Schema is nested too deep for its unevaluated parts") from None
 
     def _count(self, schema: Any) -> int:
         if not is_object(schema):

@@ -29,7 +29,6 @@ if TYPE_CHECKING:
 _MAX_SHOWN: Final = 20  # Items of a list in a message.
 LATEST: Final = "https://json-schema.org/draft/2020-12/schema"
 DRAFT_7: Final = "http://json-schema.org/draft-07/schema"
-_CLASSES: Final = {LATEST: "Draft202012Validator", DRAFT_7: "Draft7Validator"}
 MAX_SCHEMA_CHARACTERS: Final = 128 << 10  # The limit of a serialized schema, in bytes.
 MAX_WORK: Final = 4_000_000  # The limit of one validation, in steps of about 10 ns.
 _MAX_PATTERN_BYTES: Final = 1 << 20
@@ -102,9 +101,8 @@ class CompiledSchema:
         """
         sizes = measure(value)
         if (work := self._cost.upper_bound(sizes)) > MAX_WORK:
-            raise InvalidMessageError(
-                f"a value is too large for its JSON Schema: validation takes {work} steps, {MAX_WORK} are allowed"
-            )
+            text = f"a value is too large for its JSON Schema: validation takes {work} steps, {MAX_WORK} are allowed"
+            raise InvalidMessageError(text)
         if self._validator.is_valid(value):
             return None
         if self._cost.branches and self._cost.explanation(sizes) > MAX_WORK:
@@ -158,13 +156,9 @@ def _validator(
 
 
 def _dialect(declared: object) -> str:
-    dialect = (
-        declared.rstrip("#").replace("https://json-schema.org/draft-07", "http://json-schema.org/draft-07")
-        if isinstance(declared, str)
-        else declared
-    )
-    if dialect not in _CLASSES:
-        raise InvalidSchemaError(
-            f"a JSON Schema has the unsupported dialect {declared!r}; supported are 2020-12 and draft-07"
-        )
-    return str(dialect)
+    text = declared.rstrip("#") if isinstance(declared, str) else ""
+    dialect = text.replace("https://json-schema.org/draft-07", "http://json-schema.org/draft-07")
+    if dialect not in (LATEST, DRAFT_7):
+        text = f"a JSON Schema has the unsupported dialect {declared!r}; supported are 2020-12 and draft-07"
+        raise InvalidSchemaError(text)
+    return dialect

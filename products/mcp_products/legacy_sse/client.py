@@ -51,7 +51,7 @@ class LegacySSEClient:
 
         `ready` gets its result when messages can be sent, or the error if the stream fails before.
         """
-        response = None
+        response, place = None, f"GET {redact_url(self._http.url)}"
         try:
             response = await self._http.send("GET", get_headers(self.revision, None))
             self._http.check_stream(response)
@@ -62,20 +62,16 @@ class LegacySSEClient:
                         if not ready.done():
                             ready.set_result(None)
                     elif not ready.done():
-                        raise InvalidResponseError(
-                            f"GET {redact_url(self._http.url)}: the first event of the stream has to be 'endpoint'"
-                        )
+                        raise InvalidResponseError(f"{place}: the first event of the stream has to be 'endpoint'")
                     elif event.kind == "message" and event.data:
-                        is_large = len(event.data) > LARGE
-                        message = (
-                            await self._read_large(event.data, _nothing) if is_large else jsonrpc.decode(event.data)
-                        )
+                        if len(event.data) > LARGE:
+                            message = await self._read_large(event.data, _nothing)
+                        else:
+                            message = jsonrpc.decode(event.data)
                         await self._gate.wait()
                         self._receive(message)
             if not ready.done():
-                raise ConnectionClosedError(
-                    f"GET {redact_url(self._http.url)}: the stream ended before its 'endpoint' event"
-                )
+                raise ConnectionClosedError(f"{place}: the stream ended before its 'endpoint' event")
         except MCPError as error:
             _log.debug("%s", error)
             if not ready.done():

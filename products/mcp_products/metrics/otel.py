@@ -40,8 +40,7 @@ class Measured:
             provider.add_metric_reader(self._reader)
         elif isinstance(provider, MeterProvider):
             raise LocalError(
-                "metrics_path= needs opentelemetry-sdk>=1.40 where the application sets a provider of metrics: install "
-                "it, or remove metrics.set_meter_provider(…), since metrics_path= sets one"
+                "metrics_path= needs opentelemetry-sdk>=1.40, or no metrics.set_meter_provider(…): it sets one itself"
             )
         else:
             metrics.set_meter_provider(MeterProvider([self._reader]))

@@ -28,9 +28,7 @@ def resource_server_of(table: Mapping[str, Any]) -> ResourceServer:
     if type(table.get("only_resource", False)) is not bool:
         raise LocalError("[auth] only_resource is true or false: write only_resource = true")
     if not is_object(table.get("roles", {})):
-        raise LocalError(
-            '[auth] roles is a table: write roles = { admin = { claim = "groups", value = "mcp-admins" } }'
-        )
+        raise LocalError('[auth] roles is a table: write roles = { admin = { claim = "groups", value = "admins" } }')
     if ("provider" in table) == ("issuers" in table):
         raise LocalError(f"[auth] has {'both' if 'provider' in table else 'neither'} of provider and issuers: {_LINES}")
     own = {key: table[key] for key in _OF_SERVER if key in table}

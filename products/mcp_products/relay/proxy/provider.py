@@ -402,10 +402,7 @@ def add_target(
         raise LocalError('proxy(): methods is a list of methods of vendors: write methods=["acme/search"]')
     if entries is not None and len(entries) > 1:
         if methods:
-            raise LocalError(
-                "proxy() with several servers takes no 'methods': write a Gateway, with methods for the server that has"
-                " them"
-            )
+            raise LocalError("proxy() with several servers takes no 'methods': write a Gateway, with methods for one")
         names: dict[str, str] = {}
         for name, entry in entries.items():
             prefix = prefix_of(name)

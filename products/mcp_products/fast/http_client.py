@@ -47,18 +47,8 @@ class WireResponse:
     `headers` are by lower-case names; `raw` has all of them in their order.
     """
 
-    __slots__ = (
-        "status_code",
-        "headers",
-        "raw",
-        "request",
-        "_connection",
-        "_parts",
-        "_unread",
-        "_ended",
-        "_error",
-        "_wake",
-    )
+    __slots__ = ("status_code", "headers", "raw", "request", "_connection", "_parts", "_unread",
+                 "_ended", "_error", "_wake")  # fmt: skip
 
     def __init__(
         self, status: int, raw: list[tuple[bytes, bytes]], request: SentRequest, connection: WireConnection

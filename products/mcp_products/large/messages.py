@@ -8,7 +8,7 @@ from collections import deque
 from collections.abc import AsyncGenerator, Callable, Generator, Hashable, Iterator, Mapping
 from contextlib import ExitStack, asynccontextmanager, contextmanager
 from functools import cache
-from typing import TYPE_CHECKING, Annotated, Any, Final, Protocol, get_args, get_origin
+from typing import TYPE_CHECKING, Annotated, Any, Final, get_args, get_origin
 from weakref import WeakKeyDictionary
 
 from pydantic_core import ValidationError
@@ -21,6 +21,7 @@ from mcp_runtime.protocol.framing import LARGE, OversizedMessage
 from mcp_runtime.protocol.json_text import MAX_PARTS, counts_of_parts
 from mcp_runtime.protocol.jsonrpc import INTERNAL_ERROR, Message, NotificationMessage, RequestMessage, ResultMessage
 from mcp_runtime.protocol.models import is_list, is_object, validator
+from mcp_runtime.session.interfaces import PushTransport
 
 if TYPE_CHECKING:
     from pydantic import BaseModel
@@ -139,19 +140,11 @@ async def turn(client: Hashable) -> AsyncGenerator[None, None]:
         turns.give_back()
 
 
-class PausedDelivery(Protocol):
-    """A transport whose delivery of messages can be paused."""
-
-    def pause(self) -> None: ...
-
-    def resume(self) -> None: ...
-
-
 class LargeMessages:
     """The messages of one session that wait: large ones, and all that arrive before those are handled."""
 
     def __init__(
-        self, connection: Connection, push: PausedDelivery | None, handle: Callable[[Event | None, int], None]
+        self, connection: Connection, push: PushTransport | None, handle: Callable[[Event | None, int], None]
     ) -> None:
         """Create a queue for one use.
 

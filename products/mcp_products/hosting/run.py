@@ -181,7 +181,7 @@ def _prepare(
     if server != "uvicorn":
         serve: Any = load(_OTHERS).OtherServer(server, application, shared is not None, drain)
         serve.on_start = partial(_begin, place, urls)
-        serve.on_signal = lambda number: exit_timer.start(drain + _EXIT_SECONDS, 128 + number)
+        serve.on_signal = partial(_exit_late, exit_timer, drain)
         return serve, listener
     from uvicorn import Config
     from uvicorn.middleware.proxy_headers import ProxyHeadersMiddleware
@@ -291,6 +291,11 @@ async def _begin(place: WorkerPlace | None, urls: Sequence[str]) -> None:
         _print_urls(urls)
     else:
         await place.begin()
+
+
+def _exit_late(timer: ExitTimer, drain: float, number: int) -> None:
+    """Let the process exit some time after a signal, whatever its handlers do."""
+    timer.start(drain + _EXIT_SECONDS, 128 + number)
 
 
 def _warn_about_hosts(host: str, hosts: object) -> None:

@@ -55,7 +55,7 @@ async def test_a_token_is_exchanged_once_although_its_first_request_was_reset(mo
         async def exchanging(subject: str) -> tuple[str, float]:
             exchanged.append(subject)
             await steps(3)
-            return f"token {len(exchanged)}", exchange.clock() + 3600
+            return f"token {len(exchanged)}", 3600
 
         monkeypatch.setattr(exchange, "exchanged", exchanging)
         user = UserToken(exchange)

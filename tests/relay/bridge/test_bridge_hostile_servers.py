@@ -106,7 +106,9 @@ async def refusal(target: Target) -> str:
 @pytest.mark.parametrize("endpoint", COMMANDS)
 async def test_no_url_of_a_server_starts_a_command(endpoint: str, monkeypatch: pytest.MonkeyPatch) -> None:
     opened: list[str] = []
-    monkeypatch.setattr("mcp_products.auth.LoopbackBrowser", lambda: LoopbackBrowser(open_url=opened.append))
+    monkeypatch.setattr(
+        "mcp_products.auth.client.browser.LoopbackBrowser", lambda: LoopbackBrowser(open_url=opened.append)
+    )
     with hostile(authorization_endpoint=endpoint) as server:
         message = await refusal(Target(url=f"{server.origin}/mcp", login=True))
         assert any("oauth-authorization-server" in path for path, _ in server.seen), "it got as far as that"

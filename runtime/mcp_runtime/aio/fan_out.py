@@ -5,11 +5,10 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Callable, Coroutine, Iterable
-from contextvars import copy_context
 from typing import Any, Final
 
 from ..errors import MCPError
-from .tasks import adopted_task
+from .tasks import begin_at_once
 
 _log: Final = logging.getLogger(__name__)
 
@@ -78,12 +77,7 @@ class FanOut:
         if len(self._waiting.get(client, ())) >= _MAX_WAITING:
             sending.close()
             return None
-        context = copy_context()
-        try:
-            waits_for = context.run(sending.send, None)
-        except StopIteration:
-            return None
-        return adopted_task(asyncio.get_running_loop(), sending, context, waits_for)
+        return begin_at_once(asyncio.get_running_loop(), sending)
 
     def _leave(self, client: object, task: asyncio.Task[None]) -> None:
         """Let a message wait without its sender."""

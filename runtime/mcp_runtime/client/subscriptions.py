@@ -38,7 +38,6 @@ from ..session.session import Session
 
 _log: Final = logging.getLogger(__name__)
 EventT = TypeVar("EventT", bound=BaseModel)
-EventT_co = TypeVar("EventT_co", bound=BaseModel, covariant=True)
 Choice: TypeAlias = tuple[Notification, type[EventT], bool | Sequence[str] | None]
 
 MAX_FAILURES: Final = 6  # Failed reconnections in a row, after which a subscription ends with the error.
@@ -90,13 +89,6 @@ class ClientRoots(Protocol):
         """Notify the server of each change until the connection is closed; `uris` are the roots before."""
 
 
-class NotificationListener(Protocol):
-    """An open subscription."""
-
-    def notify(self, row: Notification, params: dict[str, Any]) -> None:
-        """Handle a notification of the server."""
-
-
 class SubscriptionManager:
     """The open subscriptions of a client, and the functions that they use.
 
@@ -131,7 +123,7 @@ class SubscriptionManager:
         self.build_params = build_params
         self.cache = cache
         self.to_handler = to_handler
-        self.listeners: dict[NotificationListener, None] = {}
+        self.listeners: dict[Subscription[Any], None] = {}
         self.subscribed_uris: Counter[str] = Counter()
 
     def dispatch(self, row: Notification, params: BaseModel | None) -> None:

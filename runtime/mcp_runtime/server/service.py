@@ -31,7 +31,7 @@ from ..session.interfaces import (
     StreamLimits,
     set_current_request,
 )
-from ..session.serving import LazyCandidate, RunsInThread
+from ..session.serving import RunsInThread
 from .context import ConnectionState, ServerContext
 from .core import ServerCore, info_for
 from .input_requests import InputRequired, MultiRoundTripRequest, check_input_required, require_client_capabilities
@@ -465,7 +465,7 @@ class ServerService:
 def service_candidates(candidates: Sequence[Candidate[ServerCore]]) -> list[Candidate[Service]]:
     """Return a service for each candidate, made when a connection first needs it."""
     return [
-        LazyCandidate(candidate.revision_id, candidate.stateful, partial(_service, candidate, candidates))
+        Candidate(candidate.revision_id, candidate.stateful, partial(_service, candidate, candidates))
         for candidate in candidates
     ]
 

@@ -7,7 +7,7 @@ from collections.abc import Awaitable, Callable, Coroutine, Iterable, Mapping, S
 from contextlib import AbstractAsyncContextManager
 from contextvars import ContextVar
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, Final, Literal, NamedTuple, Protocol, TypeVar, runtime_checkable
+from typing import TYPE_CHECKING, Any, Final, Generic, Literal, NamedTuple, Protocol, TypeVar, runtime_checkable
 
 from .. import products
 from ..aio import clock as clocks
@@ -286,16 +286,20 @@ RevisionChoice = Literal["all"] | Sequence[str]  # Ids of revisions.
 EndpointT_co = TypeVar("EndpointT_co", covariant=True)
 
 
-class Candidate(Protocol[EndpointT_co]):
+class Candidate(Generic[EndpointT_co]):
     """An endpoint or a service of one protocol version, which `get` makes when it is first needed."""
 
-    @property
-    def revision_id(self) -> str: ...
+    def __init__(self, revision_id: str, stateful: bool, make: Callable[[], EndpointT_co]) -> None:
+        self.revision_id = revision_id
+        self.stateful = stateful
+        self._make = make
+        self._endpoint: EndpointT_co | None = None
 
-    @property
-    def stateful(self) -> bool: ...
-
-    def get(self) -> EndpointT_co: ...
+    def get(self) -> EndpointT_co:
+        """Return the endpoint or the service, the same one at each call."""
+        if self._endpoint is None:
+            self._endpoint = self._make()
+        return self._endpoint
 
 
 class Dispatcher(Protocol):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, Generic, Protocol, TypeVar, runtime_checkable
+from typing import Any, Protocol, TypeVar, runtime_checkable
 
 from pydantic_core import from_json
 
@@ -21,25 +21,9 @@ T = TypeVar("T")
 RunsInThread = Callable[[str, Any], bool]
 
 
-class LazyCandidate(Generic[T]):
-    """A candidate that is made when it is first needed."""
-
-    def __init__(self, revision_id: str, stateful: bool, make: Callable[[], T]) -> None:
-        self.revision_id = revision_id
-        self.stateful = stateful
-        self._make = make
-        self._endpoint: T | None = None
-
-    def get(self) -> T:
-        """Return the candidate, the same one at each call."""
-        if self._endpoint is None:
-            self._endpoint = self._make()
-        return self._endpoint
-
-
-def ready_candidate(revision: Revision, item: T) -> LazyCandidate[T]:
+def ready_candidate(revision: Revision, item: T) -> Candidate[T]:
     """Return the candidate of an existing endpoint or service."""
-    return LazyCandidate(revision.id, isinstance(revision.lifecycle, Handshake), lambda: item)
+    return Candidate(revision.id, isinstance(revision.lifecycle, Handshake), lambda: item)
 
 
 def newest(candidates: Sequence[Candidate[T]]) -> Candidate[T]:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from mcp_runtime._lazy import lazy_module as _lazy_module
 
 if TYPE_CHECKING:
-    from mcp_products.extensions.tasks.client import wait_for_task as wait_for_task
+    from mcp_products.extensions.tasks.polling import wait_for_task as wait_for_task
     from mcp_products.extensions.tasks.server import TaskServerMixin as TaskServerMixin
     from mcp_products.extensions.tasks.store import InMemoryTaskStore as InMemoryTaskStore
     from mcp_products.extensions.tasks.store import TaskOptions as TaskOptions
@@ -26,7 +26,7 @@ __all__ = [
 __getattr__, _ = _lazy_module(
     __name__,
     names={
-        "wait_for_task": "mcp_products.extensions.tasks.client",
+        "wait_for_task": "mcp_products.extensions.tasks.polling",
         "TaskServerMixin": "mcp_products.extensions.tasks.server",
         "InMemoryTaskStore": "mcp_products.extensions.tasks.store",
         "TaskOptions": "mcp_products.extensions.tasks.store",

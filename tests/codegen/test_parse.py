@@ -13,7 +13,7 @@ from support.project import ROOT, package
 from support.schemas.mutated_instances import MutatingGenerator
 
 from mcp_generated.v2026_07_28 import types as t
-from mcp_products.models.parsing import is_instance, parse
+from mcp_products.models.described_fields import is_instance, parse
 
 TEXT = {"type": "text", "text": "é"}
 

@@ -17,7 +17,7 @@ from support.project import ROOT, package
 
 from mcp_codegen.catalog import SchemaCatalog
 from mcp_codegen.testkit.vectors import vectors
-from mcp_products.models.parsing import Null, parse
+from mcp_products.models.described_fields import Null, parse
 
 pytestmark = pytest.mark.long
 

@@ -11,6 +11,7 @@ import re
 import shutil
 import sys
 from collections.abc import AsyncIterator, Awaitable, Callable, Collection, Mapping
+from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from typing import Any, ClassVar, Final, Generic, Self, TypeAlias, TypeVar, Unpack, cast
@@ -28,11 +29,11 @@ from mcp_runtime.errors import (
     RequestTimeoutError,
 )
 from mcp_runtime.protocol.models import is_list, is_object
+from mcp_runtime.protocol.result_types import FollowedPages
 from mcp_runtime.protocol.uris import spelled
 from mcp_runtime.usage.keywords import NamesOfAttributes, checked
 from mcp_runtime.usage.rules import COUNT, FUNCTION, MAPPING, Rule
 
-from .lists import MAX_ITEMS
 from .targets import PYTHONS, ClientTarget, MadeClient, client_of, generated_of
 
 _log: Final = logging.getLogger("mcp_runtime.host.multi_client")
@@ -41,6 +42,10 @@ ClientT = TypeVar("ClientT", bound=BaseClient)
 Configuration = str | os.PathLike[str] | dict[str, Any]
 
 _LIST_SECONDS: Final = 30.0  # For all pages of a list of one server: the others are not kept waiting for longer.
+LIST_SECONDS: Final = 10.0  # For all pages, with the time until the connection is open.
+_MAX_PAGES: Final = 1000
+MAX_ITEMS: Final = 10_000
+_MAX_BYTES: Final = 16 * 1024 * 1024  # Of the pages as JSON; a message has a limit of its own.
 
 OnServerClose: TypeAlias = Callable[[str, ConnectionClosedError | None], Awaitable[None] | None]
 OnServerError: TypeAlias = Callable[[str, Exception], Awaitable[None] | None]
@@ -62,6 +67,44 @@ _TRANSPORTS: Final = {
     "sse": "url",
 }
 _VARIABLE: Final = re.compile(r"\$\{(?:env:)?(?P<name>[A-Za-z_][A-Za-z0-9_]*)(?::-(?P<default>[^}]*))?\}")
+
+
+# The limits of one list of a server: a list that does not end costs a bounded time and a bounded memory.
+
+
+@dataclass(slots=True)
+class ListLimits:
+    """How long a list of a peer may take, and how many pages, items and bytes it may have."""
+
+    seconds: float = LIST_SECONDS
+    pages: int = _MAX_PAGES
+    items: int = MAX_ITEMS
+    size: int = _MAX_BYTES
+
+
+class ListedPages(FollowedPages):
+    """The pages of one list, as they come, with a limit of their bytes as well."""
+
+    def __init__(self, method: str, limits: ListLimits) -> None:
+        """Begin a list."""
+        super().__init__(method, limits.pages, limits.items)
+        self._max_size = limits.size
+        self._size = 0
+
+    def add_page(self, page: Any, items: int) -> str | None:
+        """Count a page with its number of items, and return the cursor of the next one; None after the last.
+
+        Raises RemoteError as `add` does, and for more bytes than the limit.
+        """
+        cursor = self.add(items, page.next_cursor)
+        if cursor is not None:  # Most lists have one page, and nothing to count.
+            self._size += len(page.model_dump_json())
+            if self._size > self._max_size:
+                raise RemoteError(f"{self._method!r}: the list has more than {self._max_size:,} bytes")
+        return cursor
+
+
+# A client of several servers.
 
 
 class BaseMultiClient(NamesOfAttributes, Generic[ClientT]):

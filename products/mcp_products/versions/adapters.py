@@ -2,24 +2,26 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import cache
 from importlib import import_module
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 from mcp_runtime._lazy import LazyModule, load
+from mcp_runtime.client.negotiation import supported_versions
 from mcp_runtime.endpoint.base import Endpoint
-from mcp_runtime.errors import LocalError
+from mcp_runtime.errors import HTTPStatusError, LocalError, RemoteError, RemoteJSONRPCError, RequestTimeoutError
+from mcp_runtime.http.client_rules import may_know_other_lifecycle
 from mcp_runtime.protocol.connection import NotificationReceived, RequestReceived
+from mcp_runtime.protocol.jsonrpc import INTERNAL_ERROR
 from mcp_runtime.protocol.lifecycle import Capabilities
 from mcp_runtime.protocol.records import records
 from mcp_runtime.protocol.revision import Handshake, Notification, Revision
 from mcp_runtime.server.context import ConnectionState, ServerContext
 from mcp_runtime.server.core import ServerCore
 from mcp_runtime.session.interfaces import Candidate, Channel, RevisionChoice
-from mcp_runtime.session.serving import LazyCandidate, ready_candidate
+from mcp_runtime.session.serving import ready_candidate
 
-from .fallback import other_candidates as other_candidates
 from .messages import ConvertingChannel, MessageConverter, convert_handlers
 from .serving import ServedVersions as ServedVersions
 
@@ -32,6 +34,8 @@ else:
 
 EndpointT = TypeVar("EndpointT", bound=Endpoint)
 _HANDSHAKE: Final = Handshake.__name__.lower()
+# The constant of the error for a version that the server does not support.
+_UNSUPPORTED_VERSION: Final = "UNSUPPORTED_PROTOCOL_VERSION"
 
 
 def server_candidates(server: ServerCore, revisions: RevisionChoice = "all") -> list[Candidate[ServerCore]]:
@@ -43,12 +47,7 @@ def server_candidates(server: ServerCore, revisions: RevisionChoice = "all") -> 
 
     Raises LocalError for an unknown id.
     """
-
-    def adapt(revision: Revision) -> ServerCore:
-
-        return server_adapter_class(revision)(server)
-
-    return _candidates(server, revisions, adapt)
+    return _candidates(server, revisions, lambda revision: server_adapter_class(revision)(server))
 
 
 def client_candidates(client: ClientCore, revisions: RevisionChoice = "all") -> list[Candidate[ClientCore]]:
@@ -60,11 +59,7 @@ def client_candidates(client: ClientCore, revisions: RevisionChoice = "all") -> 
 
     Raises LocalError for an unknown id.
     """
-
-    def adapt(revision: Revision) -> ClientCore:
-        return client_adapter.client_adapter_class(revision)(client)
-
-    return _candidates(client, revisions, adapt)
+    return _candidates(client, revisions, lambda revision: client_adapter.client_adapter_class(revision)(client))
 
 
 def attach_to_client(negotiated: ClientCore) -> None:
@@ -87,17 +82,62 @@ def _candidates(
         if id not in modules or id not in convertible:
             raise LocalError(f"there is no protocol version {id!r} besides {own.id}; there are {', '.join(modules)}")
 
-    def lazy_candidate(id: str) -> LazyCandidate[EndpointT]:
+    def lazy_candidate(id: str) -> Candidate[EndpointT]:
         def create() -> EndpointT:
             return adapt(load(f"{own.package}.{modules[id]}.methods").REVISION)
 
-        return LazyCandidate(id, package.LIFECYCLES[id] == _HANDSHAKE, create)
+        return Candidate(id, package.LIFECYCLES[id] == _HANDSHAKE, create)
 
-    candidates: list[Candidate[EndpointT]] = []
-    for id in modules:
-        if id in requested:
-            candidates.append(ready_candidate(own, endpoint) if id == own.id else lazy_candidate(id))
-    return candidates
+    chosen = [id for id in modules if id in requested]
+    return [ready_candidate(own, endpoint) if id == own.id else lazy_candidate(id) for id in chosen]
+
+
+# The versions to fall back to after a server has rejected the first request.
+
+
+def other_candidates(
+    revision: Revision, error: RemoteError | RequestTimeoutError, candidates: Sequence[Candidate[EndpointT]]
+) -> Sequence[Candidate[EndpointT]]:
+    """Return the other candidates that the server may support, the one to try next as the last: a stateless one that
+    the error lists, or else those with a handshake lifecycle.
+
+    Args:
+        revision: The protocol version of the request that the server has rejected.
+        error: The error of the server, or that of the request that it has not responded to.
+        candidates: The clients of all protocol versions that may be negotiated.
+
+    Raises the error again if it is not about the protocol version.
+    """
+    stateful = [candidate for candidate in candidates if candidate.stateful]
+    if isinstance(error, RequestTimeoutError):
+        return stateful
+    if not isinstance(error, (RemoteJSONRPCError, HTTPStatusError)):  # An answer that nobody can read, such as a page.
+        if not stateful:
+            raise error
+        return stateful
+    if others := _other_stateless(revision, error, candidates):
+        return [*stateful, *others]
+    code = error.code if isinstance(error, RemoteJSONRPCError) else 0
+    if not stateful and code == INTERNAL_ERROR:
+        raise error  # The server has failed, which says nothing about its versions.
+    if not stateful or may_know_other_lifecycle(error.status, code, revision):
+        return stateful
+    versions = supported_versions(error)
+    if not versions:
+        raise error
+    return [candidate for candidate in stateful if candidate.revision_id in versions]
+
+
+def _other_stateless(
+    revision: Revision, error: RemoteJSONRPCError | HTTPStatusError, candidates: Sequence[Candidate[EndpointT]]
+) -> Sequence[Candidate[EndpointT]]:
+    """Return the stateless candidates that an error about the version lists; all others if it lists none."""
+    others = [item for item in candidates if not item.stateful and item.revision_id != revision.id]
+    versions = supported_versions(error)
+    if versions:
+        return [candidate for candidate in others if candidate.revision_id in versions]
+    unsupported = revision.constants.get(_UNSUPPORTED_VERSION)
+    return others if isinstance(error, RemoteJSONRPCError) and error.code == unsupported else ()
 
 
 # Adapt a server that was written for one protocol version to another.

@@ -63,15 +63,10 @@ async def resolve_input_required(
         if rounds == max_rounds:
             raise RemoteError(f"{method!r}: the server requires input after {max_rounds} rounds")
         rounds += 1
-        responses = await answer_input_requests(result.input_requests or {}, answer)
+        asked: Mapping[str, Any] = result.input_requests or {}
+        responses = {key: await answer(item) for key, item in asked.items()}  # A user has one dialog at a time.
         result = await retry({**params, "inputResponses": responses or None, "requestState": result.request_state})
     return result
-
-
-async def answer_input_requests(input_requests: Mapping[str, Any], answer: AnswerInputRequest) -> dict[str, Any]:
-    """Return the responses to input requests, by their keys. They are answered one after the other, because a user has
-    one dialog at a time."""
-    return {key: await answer(input_request) for key, input_request in input_requests.items()}
 
 
 class InputAnswers(Endpoint):
@@ -112,7 +107,7 @@ class InputAnswers(Endpoint):
             self._answer_input_request,
             self._require_channel().connection.read_result,
         )
-        return await polling.wait_for_task(requests, task, options)
+        return await polling.result_of_task(requests, task, options)
 
     def _input_handlers(self) -> dict[str, InputRequest[Any]]:
         rows = (row for row in self.revision.rows if isinstance(row, InputRequest))

@@ -14,7 +14,7 @@ from support.task_clients import CEILING, both, by_hand, client
 from mcp_generated.extensions import tasks
 from mcp_generated.extensions.tasks import types as t
 from mcp_generated.v2026_07_28 import Client, SyncClient
-from mcp_products.extensions.tasks.client import wait_for_task
+from mcp_products.extensions.tasks.polling import wait_for_task
 from mcp_products.extensions.tasks.store import InMemoryTaskStore, TaskRecord
 from mcp_runtime.bindings.server import BaseServer
 from mcp_runtime.client.core import ClientContext

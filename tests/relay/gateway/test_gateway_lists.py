@@ -15,7 +15,7 @@ from mcp_generated import App, Gateway, MultiClient, RemoteJSONRPCError
 from mcp_generated.v2025_06_18 import Client
 from mcp_generated.v2025_06_18 import types as t
 from mcp_products.host import multi_client
-from mcp_products.host.lists import ListedPages, ListLimits
+from mcp_products.host.multi_client import ListedPages, ListLimits
 from mcp_products.relay.proxy.provider import ProxyProvider
 from mcp_products.versions.adapters import server_candidates
 from mcp_runtime.errors import RemoteError

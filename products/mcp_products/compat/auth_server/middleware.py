@@ -10,7 +10,7 @@ from starlette.requests import HTTPConnection
 from starlette.responses import JSONResponse
 from starlette.types import ASGIApp, Receive, Scope, Send
 
-from mcp_products.auth.resource_server.challenges import Challenges
+from mcp_products.auth.resource_server.protection import Challenges
 from mcp_runtime.http.authentication import AuthChallenge
 
 from ..auth import OfficialTokenVerifier, OfficialUser, is_accepted

@@ -10,6 +10,7 @@ from typing import Any, Final
 
 from pydantic import BaseModel, ValidationError
 
+from mcp_runtime.client.core import ClientCore
 from mcp_runtime.errors import (
     ConnectionClosedError,
     InvalidResponseError,
@@ -47,7 +48,7 @@ class TaskRequests:
     read_result: Callable[[Request[Any], object], Any]
 
 
-async def wait_for_task(requests: TaskRequests, task: BaseModel, options: RequestOptions | None = None) -> Any:
+async def result_of_task(requests: TaskRequests, task: BaseModel, options: RequestOptions | None = None) -> Any:
     """Return the result of the request that was answered with this task.
 
     The task is polled at the interval that its server suggests, and each of its input requests is answered once. If the
@@ -79,6 +80,20 @@ async def wait_for_task(requests: TaskRequests, task: BaseModel, options: Reques
         await polling.cancel()
         raise
     return polling.result(final_task)
+
+
+async def wait_for_task(client: ClientCore, task: BaseModel, options: RequestOptions | None = None) -> Any:
+    """Return the result of the request that was answered with this task.
+
+    Args:
+        client: The client that sent the request.
+        task: The `CreateTaskResult` that it got.
+        options: `timeout` bounds each request for the task's status, `max_timeout` the whole wait.
+
+    Raises RemoteJSONRPCError if the task failed, RemoteError if it was cancelled or requires input that the client has
+    no handler for, and RequestTimeoutError. To stop waiting cancels the task.
+    """
+    return await client.parts.wait_for_task(task, options)
 
 
 class _TaskPolling:

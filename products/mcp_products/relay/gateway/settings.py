@@ -12,8 +12,7 @@ from math import inf
 from pathlib import Path
 from typing import Any, Final
 
-from mcp_products.host.lists import LIST_SECONDS, MAX_ITEMS, ListLimits
-from mcp_products.host.multi_client import entry_text
+from mcp_products.host.multi_client import LIST_SECONDS, MAX_ITEMS, ListLimits, entry_text
 from mcp_runtime.errors import LocalError
 from mcp_runtime.http.authentication import check_scopes
 from mcp_runtime.protocol.models import is_object

@@ -12,7 +12,7 @@ from typing import Any, Final, NamedTuple
 from mcp_products.app.administration import Administration
 from mcp_products.app.components.uris import strip_prefix
 from mcp_products.app.providers.provider import CallNext, Provider
-from mcp_products.host.lists import ListedPages, ListLimits
+from mcp_products.host.multi_client import ListedPages, ListLimits
 from mcp_products.host.targets import generated_of
 from mcp_runtime.bindings.client import BaseClient
 from mcp_runtime.bindings.server import BaseServer, Servable

@@ -16,7 +16,7 @@ from mcp_products.app.components.named_things import UnknownItemError
 from mcp_products.app.registry import Registry
 from mcp_runtime.errors import JSONRPCError, MCPError
 from mcp_runtime.protocol.jsonrpc import INTERNAL_ERROR, INVALID_PARAMS
-from mcp_runtime.protocol.models import PreSerialized, is_object, plain_of
+from mcp_runtime.protocol.models import PreSerialized, is_model, is_object, plain_of
 
 LISTS: Final = ("tools", "resources", "prompts")
 log: Final = logging.getLogger("mcp_runtime.compat")
@@ -105,7 +105,7 @@ STANDALONE: Final = Words(
 def without_logging(result: Any, unchanging: Container[str] = ()) -> Any:
     """Return a result whose capabilities, if it has some, are told without logging and changes of lists."""
     value = result.value if isinstance(result, PreSerialized) else result
-    fields: dict[str, Any] = value if is_object(value) else plain_of(value)
+    fields: dict[str, Any] = value if is_object(value) else plain_of(value) if is_model(value) else {}
     if "capabilities" not in fields:
         return result
     told = {kind: item for kind, item in fields["capabilities"].items() if kind != "logging"}

@@ -53,7 +53,7 @@ async def set_level(ctx: Any, params: Any) -> Any:
 
 @pytest.mark.parametrize("version", FORM.handshakes)
 async def test_a_server_without_a_handler_of_levels_declares_none_and_logs_all_the_same(
-    version: str, monkeypatch: pytest.MonkeyPatch
+    version: str, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     monkeypatch.setattr(FORM, "handshakes", (version,))
     heard: list[Any] = []
@@ -71,6 +71,7 @@ async def test_a_server_without_a_handler_of_levels_declares_none_and_logs_all_t
         await session.call_tool("say", {})
         await session.send_ping()
     assert heard == ["said"]
+    assert not [record for record in caplog.records if record.levelname == "ERROR"]
 
 
 async def test_discovery_tells_of_the_handlers_too() -> None:

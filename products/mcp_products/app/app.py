@@ -396,7 +396,7 @@ def _scopes_of(registry: Registry) -> Callable[[BaseServer, str, Any], Sequence[
 
 
 def _lifespan_of(app: BaseApp[Any]) -> Callable[[BaseServer], AbstractAsyncContextManager[LifespanStates]]:
-    return lambda server: app._enter_lifespans()
+    return lambda server: app._enter_lifespans()  # pyright: ignore[reportPrivateUsage]
 
 
 # Lifespans that are composed of others with the operator `|`.

@@ -129,10 +129,19 @@ FAULTS = {
         Edit(MAIL, "sent.ttl, sent.number - 1, token)", "sent.ttl, None, token)"),
     ),
     "clients are not told of a loss after which the store has a sign of life again that was gone": (
-        Edit(MAIL, "return int(from_json(sign)[0]) <= last.number", "return int(from_json(sign)[0]) < last.number"),
+        Edit(MAIL, "return _number_of(sign) <= last.number", "return _number_of(sign) < last.number"),
     ),
     "clients are not told of a loss between two attempts to store a sign of life": (
         Edit(MAIL, "self._signs[key] = last._replace(value=_GONE)", "pass"),
+    ),
+    "clients are not told of a loss between two attempts to store a sign of life that have one number": (
+        Edit(MAIL, "self._number += 1", "self._number = 1 if last is None else last.number + 1"),
+        Edit(
+            MAIL,
+            "            number = last.number if found is None else _number_of(found)\n"
+            "            self._signs[key] = last._replace(number=number, value=found)\n",
+            "            await store.put(key, sign.value, self._seconds)\n            return sign\n",
+        ),
     ),
     "a call is not found just after the store has lost its newest second": (
         Edit(WORKER, "if not may_be_ended and not await self.may_restore(losses):", "if not may_be_ended:"),

@@ -105,7 +105,16 @@ class Simulation(World):
     def told(self) -> list[float]:
         """The losses after which each client is told of all changes."""
         backs = [back for back in self._backs if self._is_noticed(back)]
-        return sorted([*self._told, *(lost_at for _, lost_at, _ in backs if not self._is_undone(lost_at))])
+        losses = [*self._told, *(lost_at for _, lost_at, _ in backs if not self._is_undone(lost_at))]
+        return sorted(loss for loss in losses if not self._may_be_untold(loss))
+
+    def _may_be_untold(self, loss: float) -> bool:
+        """True if what announced a loss may be lost itself, because the store went back soon after it, and nobody
+        notices that."""
+        return any(
+            loss <= copied_at < loss + AFTER_FAULT and not self._is_noticed((copied_at, again_at, shown_at))
+            for copied_at, again_at, shown_at in self._backs
+        )
 
     def _is_undone(self, lost_at: float) -> bool:
         """True if the store went back later to a time before a loss, so that all is there again."""

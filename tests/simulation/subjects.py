@@ -115,12 +115,21 @@ SUBJECTS: tuple[tuple[Part, ...], ...] = (
 _WEIGHTS = [1 if max(part.gap[1] for part in subject) > SLOW else 3 for subject in SUBJECTS]
 
 
-# Subjects that have come later have seeds of their own, so that what others have found stays where it is.
-LATER: tuple[tuple[Part, ...], ...] = (
-    # The store cannot be reached when a call begins, and its connection is cut before others know of its stream.
-    (Part("break", seconds=(0.05, 3.0), numbers=AT_APPEND), Part("order", (0.001, 0.1)), Part("cut", (0.001, 1.0))),
+# Subjects that have come later have seeds of their own, so that what others have found stays where it is. Each group has
+# a part of all seeds.
+LATER: tuple[tuple[tuple[Part, ...], ...], ...] = (
+    (
+        # The store cannot be reached when a call begins, and its connection is cut before others know of its stream.
+        (Part("break", seconds=(0.05, 3.0), numbers=AT_APPEND), Part("order", (0.001, 0.1)), Part("cut", (0.001, 1.0))),
+    ),
+    (
+        # The store has its state after a first loss again, when workers have noticed a second one.
+        (Part("lose"), Part("go back", (0.05, 1.0), (0.3, 1.0)), Part("lose", (0.001, 0.5))),
+        # A sign of life is stored without an answer, and lost before it is sent again.
+        (Part("flaky", seconds=(0.5, 3.0)), Part("go back", (0.05, 1.0), (0.5, 1.0))),
+    ),
 )
-_OF_LATER = 0.02  # The part of all schedules.
+_OF_LATER = 0.02  # The part of a group.
 
 
 def schedule(seed: object) -> list[Step]:
@@ -132,7 +141,8 @@ def schedule(seed: object) -> list[Step]:
         return _swarm(chance, chance.randint(5, 12), is_long=True)
     if kind < 0.4:
         return _swarm(chance, chance.randint(2, 6))
-    [subject] = chance.choices(SUBJECTS, _WEIGHTS) if kind < 1 - _OF_LATER else [chance.choice(LATER)]
+    group = int((1 - kind) / _OF_LATER)
+    [subject] = chance.choices(SUBJECTS, _WEIGHTS) if group >= len(LATER) else [chance.choice(LATER[group])]
     steps = [_drawn(chance, part) for part in subject]
     for step in _swarm(chance, chance.choice([0, 0, 1, 2])):
         steps.insert(chance.randrange(len(steps) + 1), step)

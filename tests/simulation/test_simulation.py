@@ -6,6 +6,7 @@ import os
 import re
 import subprocess
 import sys
+from itertools import chain
 
 import pytest
 from support.project import ROOT
@@ -17,16 +18,12 @@ from simulation.subjects import LATER, SUBJECTS
 RESULTS = ROOT / "benchmarks" / "results" / "reliability.md"
 FOUND = dict(re.findall(r"^\| (.+?) \| ([\d,]+) \|$", RESULTS.read_text(encoding="utf-8"), re.M))
 AT_MOST = 100_000
-FOUND_LATER = {
-    # Its two losses have to come within a second, and one worker has to notice the first. A test of its own proves it.
-    "clients are not told of a loss after which the store has an epoch again that it had before",
-    # An attempt has to be stored without an answer, and the loss has to come between two others.
-    "clients are not told of a loss between two attempts to store a sign of life",
-}
-# Schedules that have failed lately: a sign of life that was known late counted as one that was stored late, two sleeps
-# did not count as one, a sign that was sent again after a sleep counted as one from before, one loss undid another, and
-# an outage after a worker was cut off counted as one in that time.
-FAILED = (708_641, 712_786, 714_393, 724_863, 727_220)
+# Schedules that have failed lately: a sign of life was sent again with the number of an attempt that was stored without
+# an answer. In others the simulation was wrong: a sign of life that was known late counted as one that was stored late,
+# two sleeps did not count as one, a sign that was sent again after a sleep counted as one from before, one loss undid
+# another, an outage after a worker was cut off counted as one in that time, and what announced a loss was lost in
+# another one that nobody notices.
+FAILED = (279_360, 404_532, 544_911, 708_641, 712_786, 714_393, 724_863, 727_220)
 FURTHER = 3_000  # Schedules that may find a fault when the recorded one does not: a change of the code changes them.
 
 
@@ -47,12 +44,11 @@ def test_every_promise_is_held(seed: int) -> None:
 
 def test_each_subject_comes_in_the_first_schedules() -> None:
     kinds = [[step.kind for step in schedule(seed)] for seed in range(1000)]
-    assert all([part.kind for part in subject] in kinds for subject in (*SUBJECTS, *LATER))
+    assert all([part.kind for part in subject] in kinds for subject in (*SUBJECTS, *chain(*LATER)))
 
 
 def test_each_fault_has_the_schedule_that_finds_it() -> None:
-    late = {fault for fault in FAULTS if int(FOUND[fault].replace(",", "")) > AT_MOST}
-    assert late == FOUND_LATER
+    assert all(int(FOUND[fault].replace(",", "")) <= AT_MOST for fault in FAULTS)
 
 
 def simulate(*arguments: str) -> subprocess.CompletedProcess[str]:

@@ -21,6 +21,7 @@ from mcp_generated.http import HTTPLimits, StoreUnavailableError
 from mcp_products.workers.sessions.changes import ChangeLog
 from mcp_products.workers.sessions.worker import Worker
 from mcp_products.workers.stores.memory import InMemoryStore
+from mcp_runtime.stores import ANYTHING, Expected
 
 pytestmark = pytest.mark.deadline(10**9)  # It is on the clock that the tests set forward.
 
@@ -353,6 +354,38 @@ async def test_a_store_that_goes_back_in_the_middle_of_a_look_is_noticed() -> No
         if is_over:
             break
     assert 2 < point < 19
+
+
+class Unanswered(InMemoryStore):
+    """A store that loses some answers to signs of life, and remembers its state after each of them."""
+
+    def __init__(self, lost: int) -> None:
+        super().__init__()
+        self.lost = lost
+        self.states: list[dict[str, Any]] = []
+
+    async def put(self, key: str, value: bytes, ttl: float, expected: Expected = ANYTHING) -> bool:
+        done = await super().put(key, value, ttl, expected)
+        if "alive" in key and done and len(self.states) < self.lost:
+            self.states.append(copy.deepcopy({name: kept for name, kept in vars(self).items() if name != "states"}))
+            raise StoreUnavailableError("the answer is lost")
+        return done
+
+
+@pytest.mark.parametrize(("lost", "state"), [(1, 0), (2, 0), (2, 1), (3, 1)])
+async def test_a_store_that_goes_back_between_two_attempts_to_show_life_is_noticed(lost: int, state: int) -> None:
+    """The first attempt was stored as well, so that a sign is there after the loss too: an older one."""
+    store = Unanswered(0)
+    worker = Worker(store, "test")
+    await worker.look()
+    store.lost = lost
+    await worker.look()
+    assert len(store.states) == lost and worker.losses == 0
+    vars(store).update(store.states[state])
+    store.lost = 0
+    await worker.look()
+    assert worker.losses == 1
+    await worker.close()
 
 
 async def test_a_store_that_goes_back_by_two_losses_has_an_epoch_that_it_never_had() -> None:

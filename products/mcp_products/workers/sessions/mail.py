@@ -14,7 +14,7 @@ from pydantic_core import from_json, to_json
 from mcp_products.telemetry import metrics_module
 from mcp_runtime._lazy import LazyModule
 from mcp_runtime.aio import clock
-from mcp_runtime.stores import STREAM_LIMIT
+from mcp_runtime.stores import ANYTHING, STREAM_LIMIT
 
 from ..stores.retries import RetryingStore
 
@@ -137,7 +137,7 @@ class _Sign(NamedTuple):
 
     number: int
     shown_at: tuple[float, float]  # When it was sent, by both clocks.
-    value: bytes
+    value: bytes | None  # None if there is none any more.
 
 
 class LifeSigns:
@@ -178,17 +178,15 @@ class LifeSigns:
         StoreUnavailableError."""
         async with self._looking:
             self.note_pause()
-            self._number += 1
             times = clock.monotonic(), clock.wall()
-            sign = to_json([self._number, read])
-            shown = {self._own: await self._store.repeat(lambda: self._replace(self._own, sign))}
-            shown |= await self._of_parts(lambda key: self._replace(key, sign))
+            shown = {self._own: await self._store.repeat(lambda: self._replace(self._own, read))}
+            shown |= await self._of_parts(lambda key: self._replace(key, read))
             for key in self._signs.keys() - {self._own, *self._keys_of_parts()}:
                 del self._signs[key]  # That part is no more.
             await self._look_at_epoch(self._has_lost_sign)
             self.note_pause()  # It may have come meanwhile.
             self._has_lost_sign = False
-            self._signs |= {key: _Sign(self._number, sent_at, sign) for key, sent_at in shown.items()}
+            self._signs |= shown
             self._shown_at = times
 
     async def look_quickly(self) -> None:
@@ -224,24 +222,28 @@ class LifeSigns:
         """Let each worker count as alive for a while."""
         self.unsure_until = clock.monotonic() + self._seconds
 
-    async def _replace(self, key: str, sign: bytes) -> tuple[float, float]:
-        """Replace the last sign by the next one; return when it was sent. One command compares and stores: no loss
-        comes between the two."""
-        store, last = self._store.store, self._signs.get(key)
-        sent_at = clock.monotonic(), clock.wall()
-        if last is not None:
-            if await store.put(key, sign, self._seconds, last.value):
-                return sent_at
+    async def _replace(self, key: str, read: int) -> _Sign:
+        """Replace the last sign by the next one, and return it. One command compares and stores: no loss comes between
+        the two. Each attempt has a number of its own: one that was stored without an answer is not a later one."""
+        store = self._store.store
+        while True:
+            last = self._signs.get(key)
+            self._number += 1
+            sent_at = clock.monotonic(), clock.wall()  # The machine may have slept since the attempt before.
+            sign = _Sign(self._number, sent_at, to_json([self._number, read]))
+            if await store.put(key, sign.value, self._seconds, ANYTHING if last is None else last.value):
+                return sign
+            assert last is not None, "whatever is stored was replaced"
             self._signs[key] = last._replace(value=_GONE)  # Should it be there again, the store has gone back.
-            self._has_lost_sign = self._is_lost(last, await store.get(key)) or self._has_lost_sign
-            sent_at = clock.monotonic(), clock.wall()  # The machine may have slept meanwhile.
-        await store.put(key, sign, self._seconds)
-        return sent_at
+            found = await store.get(key)
+            self._has_lost_sign = self._is_lost(last, found) or self._has_lost_sign
+            number = last.number if found is None else _number_of(found)
+            self._signs[key] = last._replace(number=number, value=found)
 
     def _is_lost(self, last: _Sign, sign: bytes | None) -> bool:
         if sign is None:
             return _seconds_since(last.shown_at) <= _SURE * self._seconds  # Otherwise it may have expired.
-        return int(from_json(sign)[0]) <= last.number
+        return _number_of(sign) <= last.number
 
     def _keys_of_parts(self) -> list[str]:
         return [f"{self._own}{{{part}}}" for part in self._store.parts]
@@ -275,6 +277,10 @@ class LifeSigns:
         self.give_time()
         self._signs.clear()  # Whatever sign is there, the next one replaces it.
         self.losses += 1
+
+
+def _number_of(sign: bytes) -> int:
+    return int(from_json(sign)[0])
 
 
 def _seconds_since(times: tuple[float, float]) -> float:

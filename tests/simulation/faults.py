@@ -140,7 +140,8 @@ FAULTS = {
             MAIL,
             "            number = last.number if found is None else _number_of(found)\n"
             "            self._signs[key] = last._replace(number=number, value=found)\n",
-            "            await store.put(key, sign.value, self._seconds)\n            return sign\n",
+            "            await store.put(key, value, self._seconds)\n"
+            "            return _Sign(self._number, sent_at, value)\n",
         ),
     ),
     "a call is not found just after the store has lost its newest second": (

@@ -229,10 +229,10 @@ class LifeSigns:
         while True:
             last = self._signs.get(key)
             self._number += 1
+            value = to_json([self._number, read])
             sent_at = clock.monotonic(), clock.wall()  # The machine may have slept since the attempt before.
-            sign = _Sign(self._number, sent_at, to_json([self._number, read]))
-            if await store.put(key, sign.value, self._seconds, ANYTHING if last is None else last.value):
-                return sign
+            if await store.put(key, value, self._seconds, ANYTHING if last is None else last.value):
+                return _Sign(self._number, sent_at, value)
             assert last is not None, "whatever is stored was replaced"
             self._signs[key] = last._replace(value=_GONE)  # Should it be there again, the store has gone back.
             found = await store.get(key)

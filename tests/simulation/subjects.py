@@ -115,8 +115,8 @@ SUBJECTS: tuple[tuple[Part, ...], ...] = (
 _WEIGHTS = [1 if max(part.gap[1] for part in subject) > SLOW else 3 for subject in SUBJECTS]
 
 
-# Subjects that have come later have seeds of their own, so that what others have found stays where it is. Each group has
-# a part of all seeds.
+# Subjects that have come later have seeds of their own, so that what others have found stays where it is. Each group
+# has a part of all seeds.
 LATER: tuple[tuple[tuple[Part, ...], ...], ...] = (
     (
         # The store cannot be reached when a call begins, and its connection is cut before others know of its stream.

@@ -259,3 +259,12 @@ async def test_an_sse_client_of_an_address_where_nobody_listens_fails_at_once() 
         async with sse_client(f"http://127.0.0.1:{free_port()}/sse"):
             raise AssertionError("it was opened")
     assert raised.group_contains(httpx2.ConnectError)
+
+
+async def test_a_request_after_the_end_of_a_connection_raises_its_error() -> None:
+    async with create_client_server_memory_streams() as (client, (read, write)), ClientSession(*client) as session:
+        await read.aclose()
+        await write.aclose()
+        with pytest.raises((McpError, anyio.ClosedResourceError, anyio.BrokenResourceError)) as raised:
+            await session.send_ping()
+        assert getattr(raised.value, "code", None) == types.CONNECTION_CLOSED

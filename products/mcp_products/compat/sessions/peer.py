@@ -197,4 +197,4 @@ class Peer:
 
 
 def _connection_closed() -> McpError:
-    return McpError(FORM.types.CONNECTIONCLOSED, "Connection closed")
+    return McpError(FORM.types.CONNECTION_CLOSED, "Connection closed")

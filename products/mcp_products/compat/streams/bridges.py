@@ -179,7 +179,7 @@ class HTTPStreams:
             gone = (INVALID_REQUEST, "Session terminated") if has_session else (METHOD_NOT_FOUND, "Not Found")
             raw = _error(id, *gone)
         else:
-            code = INTERNAL_ERROR if isinstance(error, HTTPStatusError) else FORM.types.CONNECTIONCLOSED
+            code = INTERNAL_ERROR if isinstance(error, HTTPStatusError) else FORM.types.CONNECTION_CLOSED
             raw = _error(id, code, str(error))
         self._deliver(SessionMessage(FORM.message({"jsonrpc": "2.0", **raw})))
 

@@ -343,13 +343,8 @@ def signed_assertion(client: OAuthClientInformation, audience: str, lifetime: in
     key_type = _KEY_TYPES.get(client.signing_algorithm[:2])
     if key_type is None or client.private_key is None:
         raise AuthorizationError("private_key_jwt needs a private_key and an asymmetric signing_algorithm")
-    own: dict[str, Any] = {
-        **dict.fromkeys(("iss", "sub"), client.client_id),
-        "aud": audience,
-        "jti": secrets.token_urlsafe(16),
-        "iat": now,
-        "exp": now + lifetime,
-    }
+    who = dict.fromkeys(("iss", "sub"), client.client_id)
+    own: dict[str, Any] = {**who, "aud": audience, "jti": secrets.token_urlsafe(16), "iat": now, "exp": now + lifetime}
     try:
         return jwt.encode(
             {"alg": client.signing_algorithm},

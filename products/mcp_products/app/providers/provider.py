@@ -39,7 +39,6 @@ from ..components.visibility import ComponentKind, VisibilityRule, is_enabled
 
 CallNext = Callable[[ServerContext, Any], Awaitable[Any]]
 ProvidedList = Literal["tools", "prompts", "resources", "resource_templates"]
-PROVIDED_LISTS: Final[tuple[ProvidedList, ...]] = ("tools", "prompts", "resources", "resource_templates")
 _log: Final = logging.getLogger("mcp_runtime.app.providers.provider")
 
 _KINDS: Final[Mapping[ProvidedList, ComponentKind]] = {

@@ -8,7 +8,7 @@ from random import Random
 
 import pytest
 
-from mcp_products.workers.stores.batches import CommandBatches
+from mcp_products.workers.stores.common import CommandBatches
 from mcp_runtime.stores import StoreClosedError, StoreUnavailableError
 
 COMMANDS = 300

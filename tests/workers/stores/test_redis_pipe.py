@@ -11,7 +11,7 @@ import pytest
 from support.systems import PATIENCE
 
 from mcp_generated.http import StoreUnavailableError
-from mcp_products.workers.stores.batches import CommandBatches
+from mcp_products.workers.stores.common import CommandBatches
 from mcp_products.workers.stores.redis_connection import IncompleteReplyError, RedisPipe, packed, read_reply
 from mcp_products.workers.stores.tracked_records import TRACK
 from mcp_runtime.stores import StoreClosedError

@@ -48,7 +48,9 @@ class DefinitionLock:
         try:
             content = json.loads(path.read_bytes())
         except OSError as error:
-            raise LocalError(f"the lock {path} cannot be read: {error.strerror}; write it with --lock") from None
+            raise LocalError(
+                f"the lock {path} cannot be read: {error.strerror}; write it with mcp-generated gateway FILE --lock"
+            ) from None
         except ValueError as error:
             raise LocalError(f"the lock {path} is not JSON: {error}; write it anew with --lock") from None
         if not is_object(content) or not all(map(_has_form, content.values())):

@@ -11,7 +11,7 @@ from typing import Any, Final
 from mcp_runtime.errors import LocalError
 from mcp_runtime.stores import ANYTHING, NUMBERS_A_SECOND, STREAM_LIMIT, Expected, NumberedEntry, ReceiveHint
 
-from .batches import CommandBatches, Receivers
+from .common import CommandBatches, Receivers
 from .redis_cluster import ClusterChannels, ClusterPipes
 from .redis_connection import IDLE_SECONDS, Command, RedisPipe, unavailable
 

@@ -18,7 +18,7 @@ from typing import Any, Final, NamedTuple
 from mcp_runtime.errors import LocalError, MCPError
 from mcp_runtime.stores import ReceiveHint, StoreClosedError, StoreUnavailableError
 
-from .batches import CommandBatches, OneProcess, Receivers
+from .common import CommandBatches, OneProcess, Receivers
 from .redis_connection import IDLE_SECONDS, Command, PipeListener, RedisPipe, RefusedCommandError, unavailable
 
 _log: Final = logging.getLogger("mcp_runtime.workers.stores.redis")

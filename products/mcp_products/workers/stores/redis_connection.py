@@ -11,7 +11,7 @@ from typing import Any, Final, Protocol
 from mcp_runtime.errors import LocalError, MCPError
 from mcp_runtime.stores import StoreClosedError, StoreUnavailableError
 
-from .batches import CommandBatches, OneProcess
+from .common import CommandBatches, OneProcess
 from .tracked_records import CACHE, TRACK, TrackedRecords
 
 IDLE_SECONDS: Final = 2.5  # Seconds without a message after which a ping is sent, and those for its answer.

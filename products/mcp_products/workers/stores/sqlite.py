@@ -28,7 +28,7 @@ from mcp_runtime.stores import (
     number_at,
 )
 
-from .batches import CommandBatches, OneProcess, Receivers
+from .common import CommandBatches, OneProcess, Receivers
 from .tracked_records import CHANGES, UnchangedRecords
 
 # The file of a store in SQLite: its tables, and how it is opened.

@@ -9,103 +9,73 @@ from mcp_runtime._lazy import lazy_module as _lazy_module
 from mcp_runtime.products import register as _register
 
 if TYPE_CHECKING:
-    from mcp_products.app.app import Lifespan as Lifespan
-    from mcp_products.app.app import lifespan as lifespan
-    from mcp_products.app.components.completion import rank_completions as rank_completions
-    from mcp_products.app.components.uris import is_https_url as is_https_url
-    from mcp_products.app.content import AssistantMessage as AssistantMessage
-    from mcp_products.app.content import Audio as Audio
-    from mcp_products.app.content import File as File
-    from mcp_products.app.content import Image as Image
-    from mcp_products.app.content import Message as Message
-    from mcp_products.app.content import UserMessage as UserMessage
-    from mcp_products.app.context.elicitation import AcceptedElicitation as AcceptedElicitation
-    from mcp_products.app.context.elicitation import AcceptedUrlElicitation as AcceptedUrlElicitation
-    from mcp_products.app.context.elicitation import CancelledElicitation as CancelledElicitation
-    from mcp_products.app.context.elicitation import DeclinedElicitation as DeclinedElicitation
-    from mcp_products.app.context.elicitation import ElicitationResult as ElicitationResult
-    from mcp_products.app.context.own_requests import ResourceContent as ResourceContent
-    from mcp_products.app.context.request_context import RequestContext as RequestContext
-    from mcp_products.app.context.request_views import ServerSession as ServerSession
-    from mcp_products.app.context.sampling import SampleResult as SampleResult
-    from mcp_products.app.context.state import InMemoryStateStore as InMemoryStateStore
-    from mcp_products.app.context.state import StateStore as StateStore
-    from mcp_products.app.context.sync_context import SyncContext as SyncContext
-    from mcp_products.app.decorators import tool as tool
-    from mcp_products.app.dependencies.markers import Depends as Depends
-    from mcp_products.app.dependencies.markers import Elicit as Elicit
-    from mcp_products.app.dependencies.markers import ListRoots as ListRoots
-    from mcp_products.app.dependencies.markers import Resolve as Resolve
-    from mcp_products.app.dependencies.markers import Sample as Sample
-    from mcp_products.app.middleware.hooks import Middleware as Middleware
-    from mcp_products.app.middleware.hooks import MiddlewareContext as MiddlewareContext
-    from mcp_products.app.resources import BinaryResource as BinaryResource
-    from mcp_products.app.resources import DirectoryResource as DirectoryResource
-    from mcp_products.app.resources import FileResource as FileResource
-    from mcp_products.app.resources import HttpResource as HttpResource
-    from mcp_products.app.resources import TextResource as TextResource
-    from mcp_products.app.tools import ArgTransform as ArgTransform
-    from mcp_products.app.tools import Tool as Tool
-    from mcp_products.app.tools import forward as forward
-    from mcp_products.app.tools import forward_raw as forward_raw
-    from mcp_products.common.keys import KeyRing as KeyRing
-    from mcp_products.extensions.tasks.store import TaskOptions as TaskOptions
-    from mcp_products.host.cache import ClientResponseCache as ClientResponseCache
-    from mcp_products.host.cache import ResponseCache as ResponseCache
-    from mcp_products.host.outputs import ToolData as ToolData
-    from mcp_products.host.outputs import ToolOutput as ToolOutput
-    from mcp_products.host.roots import RootsCache as RootsCache
-    from mcp_products.host.roots import is_within as is_within
-    from mcp_products.host.roots import path_to_root as path_to_root
-    from mcp_products.host.roots import readable_roots as readable_roots
-    from mcp_products.host.sampling import choose_model as choose_model
-    from mcp_products.host.tools import ApprovedTools as ApprovedTools
-    from mcp_products.host.tools import CompletionSession as CompletionSession
-    from mcp_products.host.tools import FileRoots as FileRoots
-    from mcp_products.json_schema.validator import compile_schema as compile_schema
-    from mcp_products.models.tool_methods import ToolHints as ToolHints
-    from mcp_products.models.tool_methods import to_anthropic as to_anthropic
-    from mcp_products.models.tool_methods import to_gemini as to_gemini
-    from mcp_products.models.tool_methods import to_openai as to_openai
-    from mcp_products.openapi.apps import MCPType as MCPType
-    from mcp_products.openapi.apps import RouteMap as RouteMap
-    from mcp_products.relay.gateway.gateway import Gateway as Gateway
-    from mcp_products.telemetry.client_logs import ClientLogHandler as ClientLogHandler
-    from mcp_products.telemetry.json_logs import JSONLogFormatter as JSONLogFormatter
+    from mcp_products.app.app import Lifespan, lifespan
+    from mcp_products.app.components.completion import rank_completions
+    from mcp_products.app.components.uris import is_https_url
+    from mcp_products.app.content import AssistantMessage, Audio, File, Image, Message, UserMessage
+    from mcp_products.app.context.elicitation import (
+        AcceptedElicitation,
+        AcceptedUrlElicitation,
+        CancelledElicitation,
+        DeclinedElicitation,
+        ElicitationResult,
+    )
+    from mcp_products.app.context.own_requests import ResourceContent
+    from mcp_products.app.context.request_context import RequestContext
+    from mcp_products.app.context.request_views import ServerSession
+    from mcp_products.app.context.sampling import SampleResult
+    from mcp_products.app.context.state import InMemoryStateStore, StateStore
+    from mcp_products.app.context.sync_context import SyncContext
+    from mcp_products.app.decorators import tool
+    from mcp_products.app.dependencies.markers import Depends, Elicit, ListRoots, Resolve, Sample
+    from mcp_products.app.middleware.hooks import Middleware, MiddlewareContext
+    from mcp_products.app.resources import BinaryResource, DirectoryResource, FileResource, HttpResource, TextResource
+    from mcp_products.app.tools import ArgTransform, Tool, forward, forward_raw
+    from mcp_products.common.keys import KeyRing
+    from mcp_products.extensions.tasks.store import TaskOptions
+    from mcp_products.host.cache import ClientResponseCache, ResponseCache
+    from mcp_products.host.outputs import ToolData, ToolOutput
+    from mcp_products.host.roots import RootsCache, is_within, path_to_root, readable_roots
+    from mcp_products.host.sampling import choose_model
+    from mcp_products.host.tools import ApprovedTools, CompletionSession, FileRoots
+    from mcp_products.json_schema.validator import compile_schema
+    from mcp_products.models.tool_methods import ToolHints, to_anthropic, to_gemini, to_openai
+    from mcp_products.openapi.apps import MCPType, RouteMap
+    from mcp_products.relay.gateway.gateway import Gateway
+    from mcp_products.telemetry.client_logs import ClientLogHandler
+    from mcp_products.telemetry.json_logs import JSONLogFormatter
     from mcp_products.versions.conversion import Chain
-    from mcp_products.versions.conversion.operations import ConversionReport as ConversionReport
-    from mcp_runtime.aio.rates import RateLimit as RateLimit
-    from mcp_runtime.bindings.client import negotiate as negotiate
-    from mcp_runtime.bindings.server import asgi_app as asgi_app
-    from mcp_runtime.bindings.server import run as run
-    from mcp_runtime.bindings.server import serve as serve
-    from mcp_runtime.errors import AuthorizationError as AuthorizationError
-    from mcp_runtime.errors import AuthorizationServerUnavailableError as AuthorizationServerUnavailableError
-    from mcp_runtime.errors import ClientCapabilityError as ClientCapabilityError
-    from mcp_runtime.errors import ConnectionClosedError as ConnectionClosedError
-    from mcp_runtime.errors import ConversionError as ConversionError
-    from mcp_runtime.errors import HTTPStatusError as HTTPStatusError
-    from mcp_runtime.errors import InvalidMessageError as InvalidMessageError
-    from mcp_runtime.errors import InvalidResponseError as InvalidResponseError
-    from mcp_runtime.errors import InvalidSchemaError as InvalidSchemaError
-    from mcp_runtime.errors import JSONRPCError as JSONRPCError
-    from mcp_runtime.errors import LocalError as LocalError
-    from mcp_runtime.errors import MCPError as MCPError
-    from mcp_runtime.errors import ProtocolViolationError as ProtocolViolationError
-    from mcp_runtime.errors import RemoteError as RemoteError
-    from mcp_runtime.errors import RemoteJSONRPCError as RemoteJSONRPCError
-    from mcp_runtime.errors import RequestTimeoutError as RequestTimeoutError
-    from mcp_runtime.errors import SkillVerificationError as SkillVerificationError
-    from mcp_runtime.errors import ToolError as ToolError
-    from mcp_runtime.errors import ToolResultError as ToolResultError
-    from mcp_runtime.errors import UnwritableValueError as UnwritableValueError
-    from mcp_runtime.errors import printable as printable
-    from mcp_runtime.server.lists import CacheHint as CacheHint
-    from mcp_runtime.server.lists import paginate as paginate
-    from mcp_runtime.session.interfaces import Transport as Transport
-    from mcp_runtime.session.requests import Progress as Progress
-    from mcp_runtime.session.requests import RequestOptions as RequestOptions
-    from mcp_runtime.transports.http_client.connection import HTTPOptions as HTTPOptions
+    from mcp_products.versions.conversion.operations import ConversionReport
+    from mcp_runtime.aio.rates import RateLimit
+    from mcp_runtime.bindings.client import negotiate
+    from mcp_runtime.bindings.server import asgi_app, run, serve
+    from mcp_runtime.errors import (
+        AuthorizationError,
+        AuthorizationServerUnavailableError,
+        ClientCapabilityError,
+        ConnectionClosedError,
+        ConversionError,
+        HTTPStatusError,
+        InvalidMessageError,
+        InvalidResponseError,
+        InvalidSchemaError,
+        JSONRPCError,
+        LocalError,
+        MCPError,
+        ProtocolViolationError,
+        RemoteError,
+        RemoteJSONRPCError,
+        RequestTimeoutError,
+        SkillVerificationError,
+        ToolError,
+        ToolResultError,
+        UnwritableValueError,
+        printable,
+    )
+    from mcp_runtime.server.lists import CacheHint, paginate
+    from mcp_runtime.session.interfaces import Transport
+    from mcp_runtime.session.requests import Progress, RequestOptions
+    from mcp_runtime.transports.http_client.connection import HTTPOptions
 
     from .app import App as App
     from .app import Context as Context

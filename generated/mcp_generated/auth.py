@@ -8,47 +8,45 @@ from mcp_runtime._lazy import lazy_module as _lazy_module
 from mcp_runtime._lazy import load as _load
 
 if TYPE_CHECKING:
-    from mcp_products.auth.authorization_server.app import AuthorizationServer as AuthorizationServer
-    from mcp_products.auth.authorization_server.app import AuthorizationServerLimits as AuthorizationServerLimits
-    from mcp_products.auth.authorization_server.authorize import Login as Login
-    from mcp_products.auth.authorization_server.http import HTTPRequest as HTTPRequest
-    from mcp_products.auth.authorization_server.http import HTTPResponse as HTTPResponse
-    from mcp_products.auth.authorization_server.models import OAuthClient as OAuthClient
-    from mcp_products.auth.authorization_server.models import OAuthError as OAuthError
-    from mcp_products.auth.authorization_server.models import OAuthErrorCode as OAuthErrorCode
-    from mcp_products.auth.authorization_server.storage import AuthorizationStorage as AuthorizationStorage
-    from mcp_products.auth.authorization_server.storage import SQLiteStorage as SQLiteStorage
-    from mcp_products.auth.authorization_server.store_storage import StoreStorage as StoreStorage
-    from mcp_products.auth.authorization_server.tokens import TokenLifetimes as TokenLifetimes
-    from mcp_products.auth.authorization_server.upstream import UpstreamProvider as UpstreamProvider
-    from mcp_products.auth.client.browser import LoopbackBrowser as LoopbackBrowser
-    from mcp_products.auth.client.grants import AuthorizationCode as AuthorizationCode
-    from mcp_products.auth.client.grants import ClientCredentials as ClientCredentials
-    from mcp_products.auth.client.grants import Grant as Grant
-    from mcp_products.auth.client.grants import IdentityAssertion as IdentityAssertion
-    from mcp_products.auth.client.grants import JWTAssertion as JWTAssertion
-    from mcp_products.auth.client.grants import TokenRequest as TokenRequest
-    from mcp_products.auth.client.provider import OAuthClientProvider as OAuthClientProvider
-    from mcp_products.auth.client.storage import FileTokenStorage as FileTokenStorage
-    from mcp_products.auth.client.storage import InMemoryTokenStorage as InMemoryTokenStorage
-    from mcp_products.auth.client.storage import KeyringTokenStorage as KeyringTokenStorage
-    from mcp_products.auth.client.storage import OAuthClientInformation as OAuthClientInformation
-    from mcp_products.auth.client.storage import OAuthToken as OAuthToken
-    from mcp_products.auth.client.storage import StoredCredentials as StoredCredentials
-    from mcp_products.auth.client.storage import TokenStorage as TokenStorage
-    from mcp_products.auth.discovery import DiscoveryMethod as DiscoveryMethod
-    from mcp_products.auth.http import URLPolicy as URLPolicy
-    from mcp_products.auth.providers.provider import IdentityProvider as IdentityProvider
-    from mcp_products.auth.resource_server.dpop import DPoPVerifier as DPoPVerifier
-    from mcp_products.auth.resource_server.dpop import InMemoryReplayCache as InMemoryReplayCache
-    from mcp_products.auth.resource_server.dpop import ReplayCache as ReplayCache
-    from mcp_products.auth.resource_server.dpop import StoreReplayCache as StoreReplayCache
-    from mcp_products.auth.resource_server.protection import ResourceServer as ResourceServer
-    from mcp_products.auth.resource_server.verifiers import AnyVerifier as AnyVerifier
-    from mcp_products.auth.resource_server.verifiers import IntrospectionVerifier as IntrospectionVerifier
-    from mcp_products.auth.resource_server.verifiers import JWTVerifier as JWTVerifier
-    from mcp_products.auth.resource_server.verifiers import TokenVerifier as TokenVerifier
-    from mcp_runtime.session.interfaces import AuthenticatedUser as AuthenticatedUser
+    from mcp_products.auth.authorization_server.app import AuthorizationServer, AuthorizationServerLimits
+    from mcp_products.auth.authorization_server.authorize import Login
+    from mcp_products.auth.authorization_server.http import HTTPRequest, HTTPResponse
+    from mcp_products.auth.authorization_server.models import OAuthClient, OAuthError, OAuthErrorCode
+    from mcp_products.auth.authorization_server.storage import AuthorizationStorage, SQLiteStorage
+    from mcp_products.auth.authorization_server.store_storage import StoreStorage
+    from mcp_products.auth.authorization_server.tokens import TokenLifetimes
+    from mcp_products.auth.authorization_server.upstream import UpstreamProvider
+    from mcp_products.auth.client.browser import LoopbackBrowser
+    from mcp_products.auth.client.grants import (
+        AuthorizationCode,
+        ClientCredentials,
+        Grant,
+        IdentityAssertion,
+        JWTAssertion,
+        TokenRequest,
+    )
+    from mcp_products.auth.client.provider import OAuthClientProvider
+    from mcp_products.auth.client.storage import (
+        FileTokenStorage,
+        InMemoryTokenStorage,
+        KeyringTokenStorage,
+        OAuthClientInformation,
+        OAuthToken,
+        StoredCredentials,
+        TokenStorage,
+    )
+    from mcp_products.auth.discovery import DiscoveryMethod
+    from mcp_products.auth.http import URLPolicy
+    from mcp_products.auth.providers.provider import IdentityProvider
+    from mcp_products.auth.resource_server.dpop import DPoPVerifier, InMemoryReplayCache, ReplayCache, StoreReplayCache
+    from mcp_products.auth.resource_server.protection import ResourceServer
+    from mcp_products.auth.resource_server.verifiers import (
+        AnyVerifier,
+        IntrospectionVerifier,
+        JWTVerifier,
+        TokenVerifier,
+    )
+    from mcp_runtime.session.interfaces import AuthenticatedUser
 
 __all__ = [
     "AnyVerifier",

@@ -8,12 +8,9 @@ from mcp_runtime._lazy import lazy_module as _lazy_module
 from mcp_runtime._lazy import load as _load
 
 if TYPE_CHECKING:
-    from mcp_products.code_mode.monty import MontySandbox as MontySandbox
-    from mcp_products.code_mode.sandbox import CallFunction as CallFunction
-    from mcp_products.code_mode.sandbox import CodeLimits as CodeLimits
-    from mcp_products.code_mode.sandbox import ProgramError as ProgramError
-    from mcp_products.code_mode.sandbox import Sandbox as Sandbox
-    from mcp_products.code_mode.transform import CodeMode as CodeMode
+    from mcp_products.code_mode.monty import MontySandbox
+    from mcp_products.code_mode.sandbox import CallFunction, CodeLimits, ProgramError, Sandbox
+    from mcp_products.code_mode.transform import CodeMode
 
 __all__ = [
     "CallFunction",

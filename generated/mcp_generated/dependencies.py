@@ -7,25 +7,29 @@ from typing import TYPE_CHECKING
 from mcp_runtime._lazy import lazy_module as _lazy_module
 
 if TYPE_CHECKING:
-    from mcp_products.app.context.current import get_access_token as get_access_token
-    from mcp_products.app.context.current import get_context as get_context
-    from mcp_products.app.context.current import get_http_headers as get_http_headers
-    from mcp_products.app.context.current import get_http_request as get_http_request
-    from mcp_products.app.context.current import get_server as get_server
-    from mcp_products.app.dependencies.markers import CallArgument as CallArgument
-    from mcp_products.app.dependencies.markers import CurrentAccessToken as CurrentAccessToken
-    from mcp_products.app.dependencies.markers import CurrentContext as CurrentContext
-    from mcp_products.app.dependencies.markers import CurrentFastMCP as CurrentFastMCP
-    from mcp_products.app.dependencies.markers import CurrentHeaders as CurrentHeaders
-    from mcp_products.app.dependencies.markers import CurrentRequest as CurrentRequest
-    from mcp_products.app.dependencies.markers import Depends as Depends
-    from mcp_products.app.dependencies.markers import Elicit as Elicit
-    from mcp_products.app.dependencies.markers import ListRoots as ListRoots
-    from mcp_products.app.dependencies.markers import Progress as Progress
-    from mcp_products.app.dependencies.markers import Resolve as Resolve
-    from mcp_products.app.dependencies.markers import Sample as Sample
-    from mcp_products.app.dependencies.markers import TokenClaim as TokenClaim
-    from mcp_products.app.dependencies.resolution import Shared as Shared
+    from mcp_products.app.context.current import (
+        get_access_token,
+        get_context,
+        get_http_headers,
+        get_http_request,
+        get_server,
+    )
+    from mcp_products.app.dependencies.markers import (
+        CallArgument,
+        CurrentAccessToken,
+        CurrentContext,
+        CurrentFastMCP,
+        CurrentHeaders,
+        CurrentRequest,
+        Depends,
+        Elicit,
+        ListRoots,
+        Progress,
+        Resolve,
+        Sample,
+        TokenClaim,
+    )
+    from mcp_products.app.dependencies.resolution import Shared
 
 __all__ = [
     "CallArgument",

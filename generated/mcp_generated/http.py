@@ -7,18 +7,15 @@ from typing import TYPE_CHECKING
 from mcp_runtime._lazy import lazy_module as _lazy_module
 
 if TYPE_CHECKING:
-    from mcp_products.cards.card import ServerCard as ServerCard
-    from mcp_products.hosting.run import listen as listen
-    from mcp_products.workers.stores.memory import InMemoryStore as InMemoryStore
-    from mcp_products.workers.stores.redis import RedisStore as RedisStore
-    from mcp_products.workers.stores.sqlite import SQLiteStore as SQLiteStore
-    from mcp_runtime.stores import Store as Store
-    from mcp_runtime.stores import StoreUnavailableError as StoreUnavailableError
-    from mcp_runtime.transports.http_client.connection import HTTPOptions as HTTPOptions
-    from mcp_runtime.transports.http_server.app import HTTPLimits as HTTPLimits
-    from mcp_runtime.transports.http_server.app import MCPASGIApp as MCPASGIApp
-    from mcp_runtime.transports.http_server.events import EventStore as EventStore
-    from mcp_runtime.transports.http_server.events import InMemoryEventStore as InMemoryEventStore
+    from mcp_products.cards.card import ServerCard
+    from mcp_products.hosting.run import listen
+    from mcp_products.workers.stores.memory import InMemoryStore
+    from mcp_products.workers.stores.redis import RedisStore
+    from mcp_products.workers.stores.sqlite import SQLiteStore
+    from mcp_runtime.stores import Store, StoreUnavailableError
+    from mcp_runtime.transports.http_client.connection import HTTPOptions
+    from mcp_runtime.transports.http_server.app import HTTPLimits, MCPASGIApp
+    from mcp_runtime.transports.http_server.events import EventStore, InMemoryEventStore
 
 __all__ = [
     "EventStore",

@@ -7,29 +7,30 @@ from typing import TYPE_CHECKING
 from mcp_runtime._lazy import lazy_module as _lazy_module
 
 if TYPE_CHECKING:
-    from mcp_products.app.middleware.authorization import AccessRequest as AccessRequest
-    from mcp_products.app.middleware.authorization import AuthMiddleware as AuthMiddleware
-    from mcp_products.app.middleware.authorization import AuthorizationCheck as AuthorizationCheck
-    from mcp_products.app.middleware.authorization import own_scopes as own_scopes
-    from mcp_products.app.middleware.authorization import require_scopes as require_scopes
-    from mcp_products.app.middleware.authorization import restrict_tag as restrict_tag
-    from mcp_products.app.middleware.caching import ResponseCachingMiddleware as ResponseCachingMiddleware
-    from mcp_products.app.middleware.hooks import CallNext as CallNext
-    from mcp_products.app.middleware.hooks import Middleware as Middleware
-    from mcp_products.app.middleware.hooks import MiddlewareContext as MiddlewareContext
-    from mcp_products.app.middleware.limits import RateLimitingMiddleware as RateLimitingMiddleware
-    from mcp_products.app.middleware.limits import ResponseLimitingMiddleware as ResponseLimitingMiddleware
-    from mcp_products.app.middleware.limits import (
-        SlidingWindowRateLimitingMiddleware as SlidingWindowRateLimitingMiddleware,
+    from mcp_products.app.middleware.authorization import (
+        AccessRequest,
+        AuthMiddleware,
+        AuthorizationCheck,
+        own_scopes,
+        require_scopes,
+        restrict_tag,
     )
-    from mcp_products.app.middleware.logging import DetailedTimingMiddleware as DetailedTimingMiddleware
-    from mcp_products.app.middleware.logging import ErrorHandlingMiddleware as ErrorHandlingMiddleware
-    from mcp_products.app.middleware.logging import LoggingMiddleware as LoggingMiddleware
-    from mcp_products.app.middleware.logging import RetryMiddleware as RetryMiddleware
-    from mcp_products.app.middleware.logging import StructuredLoggingMiddleware as StructuredLoggingMiddleware
-    from mcp_products.app.middleware.logging import TimingMiddleware as TimingMiddleware
-    from mcp_products.app.middleware.tools import PingMiddleware as PingMiddleware
-    from mcp_products.app.middleware.tools import ToolInjectionMiddleware as ToolInjectionMiddleware
+    from mcp_products.app.middleware.caching import ResponseCachingMiddleware
+    from mcp_products.app.middleware.hooks import CallNext, Middleware, MiddlewareContext
+    from mcp_products.app.middleware.limits import (
+        RateLimitingMiddleware,
+        ResponseLimitingMiddleware,
+        SlidingWindowRateLimitingMiddleware,
+    )
+    from mcp_products.app.middleware.logging import (
+        DetailedTimingMiddleware,
+        ErrorHandlingMiddleware,
+        LoggingMiddleware,
+        RetryMiddleware,
+        StructuredLoggingMiddleware,
+        TimingMiddleware,
+    )
+    from mcp_products.app.middleware.tools import PingMiddleware, ToolInjectionMiddleware
 
 __all__ = [
     "AccessRequest",

@@ -7,10 +7,8 @@ from typing import TYPE_CHECKING
 from mcp_runtime._lazy import lazy_module as _lazy_module
 
 if TYPE_CHECKING:
-    from mcp_products.app.providers.file_system import FileSystemProvider as FileSystemProvider
-    from mcp_products.app.providers.file_system import prompt as prompt
-    from mcp_products.app.providers.file_system import resource as resource
-    from mcp_products.app.providers.provider import Provider as Provider
+    from mcp_products.app.providers.file_system import FileSystemProvider, prompt, resource
+    from mcp_products.app.providers.provider import Provider
 
 __all__ = [
     "FileSystemProvider",

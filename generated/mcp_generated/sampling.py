@@ -7,9 +7,7 @@ from typing import TYPE_CHECKING
 from mcp_runtime._lazy import lazy_module as _lazy_module
 
 if TYPE_CHECKING:
-    from mcp_products.host.sampling import AnthropicSamplingHandler as AnthropicSamplingHandler
-    from mcp_products.host.sampling import GoogleGenaiSamplingHandler as GoogleGenaiSamplingHandler
-    from mcp_products.host.sampling import OpenAISamplingHandler as OpenAISamplingHandler
+    from mcp_products.host.sampling import AnthropicSamplingHandler, GoogleGenaiSamplingHandler, OpenAISamplingHandler
 
 __all__ = [
     "AnthropicSamplingHandler",

@@ -8,10 +8,10 @@ from mcp_runtime._lazy import lazy_module as _lazy_module
 from mcp_runtime._lazy import load as _load
 
 if TYPE_CHECKING:
-    from mcp_products.skills.client import VerifiedSkill as VerifiedSkill
-    from mcp_products.skills.directory import SkillDirectory as SkillDirectory
-    from mcp_products.skills.entry import SkillEntry as SkillEntry
-    from mcp_products.skills.server import SkillServerMixin as SkillServerMixin
+    from mcp_products.skills.client import VerifiedSkill
+    from mcp_products.skills.directory import SkillDirectory
+    from mcp_products.skills.entry import SkillEntry
+    from mcp_products.skills.server import SkillServerMixin
 
 __all__ = [
     "SkillDirectory",

@@ -7,12 +7,9 @@ from typing import TYPE_CHECKING
 from mcp_runtime._lazy import lazy_module as _lazy_module
 
 if TYPE_CHECKING:
-    from mcp_products.extensions.tasks.polling import wait_for_task as wait_for_task
-    from mcp_products.extensions.tasks.server import TaskServerMixin as TaskServerMixin
-    from mcp_products.extensions.tasks.store import InMemoryTaskStore as InMemoryTaskStore
-    from mcp_products.extensions.tasks.store import TaskOptions as TaskOptions
-    from mcp_products.extensions.tasks.store import TaskRecord as TaskRecord
-    from mcp_products.extensions.tasks.store import TaskStore as TaskStore
+    from mcp_products.extensions.tasks.polling import wait_for_task
+    from mcp_products.extensions.tasks.server import TaskServerMixin
+    from mcp_products.extensions.tasks.store import InMemoryTaskStore, TaskOptions, TaskRecord, TaskStore
 
 __all__ = [
     "InMemoryTaskStore",

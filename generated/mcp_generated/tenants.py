@@ -8,12 +8,9 @@ from mcp_runtime._lazy import lazy_module as _lazy_module
 from mcp_runtime._lazy import load as _load
 
 if TYPE_CHECKING:
-    from mcp_products.tenants.limits import Limits as Limits
-    from mcp_products.tenants.tenants import Claim as Claim
-    from mcp_products.tenants.tenants import Header as Header
-    from mcp_products.tenants.tenants import TenantRequest as TenantRequest
-    from mcp_products.tenants.tenants import Tenants as Tenants
-    from mcp_products.tenants.usage import Usage as Usage
+    from mcp_products.tenants.limits import Limits
+    from mcp_products.tenants.tenants import Claim, Header, TenantRequest, Tenants
+    from mcp_products.tenants.usage import Usage
 
 __all__ = [
     "Claim",

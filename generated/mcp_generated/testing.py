@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from mcp_runtime._lazy import lazy_module as _lazy_module
 
 if TYPE_CHECKING:
-    from mcp_products.testing.peer import ScriptedPeer as ScriptedPeer
+    from mcp_products.testing.peer import ScriptedPeer
 
 __all__ = [
     "ScriptedPeer",

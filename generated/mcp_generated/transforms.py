@@ -7,13 +7,14 @@ from typing import TYPE_CHECKING
 from mcp_runtime._lazy import lazy_module as _lazy_module
 
 if TYPE_CHECKING:
-    from mcp_products.app.transforms.tool_search import BM25SearchTransform as BM25SearchTransform
-    from mcp_products.app.transforms.tool_search import RegexSearchTransform as RegexSearchTransform
-    from mcp_products.app.transforms.transform import Namespace as Namespace
-    from mcp_products.app.transforms.transform import PromptsAsTools as PromptsAsTools
-    from mcp_products.app.transforms.transform import ResourcesAsTools as ResourcesAsTools
-    from mcp_products.app.transforms.transform import Transform as Transform
-    from mcp_products.app.transforms.transform import VersionFilter as VersionFilter
+    from mcp_products.app.transforms.tool_search import BM25SearchTransform, RegexSearchTransform
+    from mcp_products.app.transforms.transform import (
+        Namespace,
+        PromptsAsTools,
+        ResourcesAsTools,
+        Transform,
+        VersionFilter,
+    )
 
 __all__ = [
     "BM25SearchTransform",

@@ -335,8 +335,7 @@ class OfficialAppMixin(FastMCPKeywords, OfficialMethods):
 
     def asgi(self, **settings: Unpack[OfficialASGIKeywords]) -> MCPASGIApp:
         """Return an ASGI application that serves this app."""
-        served: MCPASGIApp = self._parent.asgi(**self._http_keywords(dict(settings)))
-        return served
+        return cast("MCPASGIApp", self._parent.asgi(**self._http_keywords(dict(settings))))
 
     def _http_application(self, revisions: Any, keywords: dict[str, Any], middleware: Any = ()) -> Any:
         return self._parent._http_application(revisions, self._http_keywords(keywords), middleware)

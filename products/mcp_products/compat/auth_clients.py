@@ -70,7 +70,8 @@ class StorageAdapter(InMemoryTokenStorage):
         client, token = await self._storage.get_client_info(), await self._storage.get_tokens()
         if client is None or client.client_id is None or token is None:
             return None
-        return StoredCredentials(client.issuer or "", client_information(client), _from_official(token))
+        own = OAuthToken(token.access_token, scopes=_scopes(token.scope), refresh_token=token.refresh_token)
+        return StoredCredentials(client.issuer or "", client_information(client), own)
 
     async def save(self, server: str, credentials: StoredCredentials | None) -> None:
         """Store the credentials for a server; None deletes them."""
@@ -380,9 +381,8 @@ def _login(
     async def login(url: str) -> str:
         await redirect_handler(url)
         result: Any = await callback_handler()
-        fields: dict[str, Any]
-        fields = result.model_dump() if isinstance(result, BaseModel) else {"code": result[0], "state": result[1]}
-        query = urlencode({name: value for name, value in fields.items() if value is not None})
+        given = result.model_dump() if isinstance(result, BaseModel) else {"code": result[0], "state": result[1]}
+        query = urlencode({name: value for name, value in given.items() if value is not None})
         return f"{redirect_uri}{'&' if '?' in redirect_uri else '?'}{query}"
 
     return login
@@ -390,10 +390,6 @@ def _login(
 
 def _scopes(scope: str | None) -> tuple[str, ...]:
     return tuple((scope or "").split())
-
-
-def _from_official(token: OfficialOAuthToken) -> OAuthToken:
-    return OAuthToken(token.access_token, scopes=_scopes(token.scope), refresh_token=token.refresh_token)
 
 
 def _to_official(token: OAuthToken) -> OfficialOAuthToken:

@@ -59,10 +59,8 @@ def find_context_parameter(fn: Callable[..., Any]) -> str | None:
         hints = get_type_hints(fn if inspect.isroutine(fn) else type(fn).__call__)
     except Exception:  # A hint that cannot be read says nothing of a context.
         return None
-    for name, hint in hints.items():
-        if name != "return" and any(_is_context(item) for item in (hint, *get_args(hint))):
-            return str(name)
-    return None
+    hints.pop("return", None)
+    return next((name for name, hint in hints.items() if any(map(_is_context, (hint, *get_args(hint))))), None)
 
 
 def _is_context(hint: Any) -> bool:

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Sequence
 from contextlib import AbstractAsyncContextManager, AsyncExitStack
+from dataclasses import dataclass
 from functools import partial
-from types import SimpleNamespace
 from typing import Any, Final, Generic, Protocol, Self, Unpack, cast
 
 import anyio
@@ -94,16 +94,23 @@ def page_of(method: str) -> Page:
 
     async def page(self: Any, *, cursor: str | None = None, meta: Any = None, cache_mode: Any = None) -> Any:
         """Return one page, which a cursor names. Raises McpError, as all requests."""
-        params = None
-        if cursor is not None or meta is not None:
-            params = FORM.types.PaginatedRequestParams(cursor=cursor, _meta=meta)
+        is_plain = cursor is None and meta is None
+        params = None if is_plain else FORM.types.PaginatedRequestParams(cursor=cursor, _meta=meta)
         return await getattr(self.session, method)(params=params)
 
     return cast(Page, page)
 
 
-class CacheConfig(SimpleNamespace):
+@dataclass(frozen=True)
+class CacheConfig:
     """How results are cached in the official SDK; a client here accepts it, and asks the server each time."""
+
+    store: Any = None
+    partition: str = ""
+    target_id: str | None = None
+    default_ttl_ms: int = 0
+    clock: Callable[[], float] | None = None
+    share_public: bool = False
 
 
 class Client(SessionRequests, Generic[ServerT]):

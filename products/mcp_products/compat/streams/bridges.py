@@ -212,9 +212,8 @@ class HTTPStreams:
             self._transport.send_message(OutgoingMessage(None, encoded))
         elif "id" in raw:
             self._choose_revision(raw["id"], method, params or {})
-            request = RequestMessage(raw["id"], method, params)
             try:
-                self._transport.send_message(OutgoingMessage(request, encoded))
+                self._transport.send_message(OutgoingMessage(RequestMessage(raw["id"], method, params), encoded))
             except ConnectionClosedError as error:
                 self.fail_request(raw["id"], error)
         else:

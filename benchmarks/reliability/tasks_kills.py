@@ -16,6 +16,7 @@ from __future__ import annotations
 
 import argparse
 import asyncio
+import json
 import signal
 import sys
 import tempfile
@@ -148,6 +149,8 @@ class TaskClient:
                 return
             await asyncio.sleep(0.2)
         self.counts[f"tasks {task['status']}"] += 1
+        if task["status"] == "failed":
+            print(f"{token} failed: {json.dumps(task)}", file=sys.stderr)
         if task["status"] == "cancelled":
             self.cancelled[token] = time.time()
         elif task["status"] == "completed":

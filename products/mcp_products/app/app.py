@@ -190,7 +190,7 @@ class BaseApp(Registrations, Servable, Serving[ServerT], Constructors, NamesOfAt
         directory = provider.SkillDirectory(folder, under=under)
         handlers = self.registry.skills
         if handlers is None:
-            package = server.skills_extension(self.server_class.revision)
+            package: Any = _extension(self.server_class.revision, "skills")
             handlers = server.SkillHandlers(package.methods.REVISION, [], self.registry.page_size)
             self.registry.skills = handlers
             self._extensions[package] = server.METHOD_NAMES

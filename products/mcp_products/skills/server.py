@@ -5,7 +5,6 @@ from __future__ import annotations
 import base64
 from collections.abc import Mapping, Sequence
 from functools import cached_property
-from importlib import import_module
 from typing import Any, Final
 
 from pydantic import BaseModel
@@ -21,14 +20,6 @@ from .directory import SkillDirectory
 
 METHOD_NAMES: Final = ("list_skills", "get_skill", "read_directory")
 """The names of the extension's handlers."""
-
-
-def skills_extension(revision: Revision) -> Any:
-    """Return the generated package of the skills extension. Raises LocalError if there is none."""
-    try:
-        return import_module(f"{revision.package}.extensions.skills")
-    except ModuleNotFoundError as error:
-        raise LocalError(f"{revision.package} has no skills extension for {revision.id}") from error
 
 
 class SkillHandlers:

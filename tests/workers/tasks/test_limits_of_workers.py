@@ -7,6 +7,7 @@ from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
 from dataclasses import replace
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -141,6 +142,30 @@ async def test_the_tasks_of_a_worker_that_has_ended_take_no_place(place: Any, mo
         ended.append(stores[0].worker.id)
         assert await is_added(stores[1], record("more", "ann"))
         assert await is_added(stores[2], record("again", "ann"))
+
+
+@pytest.mark.deadline(10**9)  # It is on the clock that the test sets forward.
+async def test_a_repeatable_task_that_runs_for_long_can_still_begin_again(
+    place: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Each five minutes a worker stores what runs there again, here one that was created at another worker and one that
+    was not."""
+    async with three_workers(place) as stores:
+        for id, creator in (("here", stores[0]), ("elsewhere", stores[1])):
+            await creator.add(record(id, ttl=None), is_repeatable=True)
+            claimed = await stores[0].claim(id)
+            stores[0]._executions[id] = SimpleNamespace(record=claimed)  # type: ignore[index]
+        passing = Passing(place, MovableClock(monkeypatch))
+        await passing.quiet(400)
+
+        async def is_alive(worker: Worker, id: str) -> bool:
+            return id != stores[0].worker.id
+
+        monkeypatch.setattr(Worker, "is_alive", is_alive)
+        for id in ("here", "elsewhere"):
+            found = await stores[2].get(id)
+            assert found is not None and found.status == "working", id
+            assert await stores[2].claim(id) is not None
 
 
 async def test_the_places_are_taken_again_after_a_loss(place: Any, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -242,19 +242,24 @@ class SharedTasks:
         value = await self.worker.retry(lambda: self.worker.store.get(self._key(record.id)))
         if value is None and record.expires <= clock.wall():
             return
-        if value is not None and _read(value).is_repeatable:
-            await self.worker.retry(lambda: self.change(record.id, lambda task: self._if_here(task, record=record)))
-        else:
-            await self.worker.retry(lambda: self._put(StoredTask(self.worker.id, record, False)))
+        await self.worker.retry(lambda: self._write(record, is_repeatable(value)))
         if record.status in TERMINAL_STATUSES:
             self._ended.put(record.id, record, size=len(to_json(record.detail)))
 
     async def _keep(self) -> None:
         """Let the tasks be stored that run here, however long, and also after the store has lost its past."""
         for execution in list(self._executions.values()):
-            record = execution.record
-            if record.id in self._created and record.status not in TERMINAL_STATUSES:
-                await self._put(StoredTask(self.worker.id, record, False))
+            can_repeat = is_repeatable(await self.worker.store.get(self._key(execution.record.id)))
+            record = execution.record  # As it is now.
+            if (can_repeat or record.id in self._created) and record.status not in TERMINAL_STATUSES:
+                await self._write(record, can_repeat)
+
+    async def _write(self, record: TaskRecord, can_repeat: bool) -> None:
+        """Store a task that runs here. What the store has lost cannot begin again elsewhere: its call is lost too."""
+        if can_repeat:
+            await self.change(record.id, lambda task: self._if_here(task, record=record))
+        else:
+            await self._put(StoredTask(self.worker.id, record, False))
 
     async def _restore_ended(self) -> None:
         """Store the tasks again that have ended here lately, after the store has lost its past."""
@@ -391,6 +396,11 @@ def seconds_of(record: TaskRecord) -> float:
 
 def _cancelled(record: TaskRecord) -> TaskRecord:
     return replace(record, status="cancelled", updated=clock.wall(), message=CANCELLED, detail={})
+
+
+def is_repeatable(value: bytes | None) -> bool:
+    """Return True for a stored task that can begin again."""
+    return value is not None and _read(value).is_repeatable
 
 
 def _read(value: bytes) -> StoredTask:

@@ -34,9 +34,10 @@ def place(request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.Mo
 
 
 @asynccontextmanager
-async def three_workers(place: Any) -> AsyncGenerator[list[SharedTasks]]:
-    """The tasks as three workers of one store have them."""
-    stores = [SharedTasks(open_home(place), "tasks", tasks.Server.revision, {}) for _ in range(3)]
+async def three_workers(place: Any, running: Any = None) -> AsyncGenerator[list[SharedTasks]]:
+    """The tasks as three workers of one store have them; `running` are the executions of the first one."""
+    executions: list[Any] = [running or {}, {}, {}]
+    stores = [SharedTasks(open_home(place), "tasks", tasks.Server.revision, of_worker) for of_worker in executions]
     try:
         yield stores
     finally:
@@ -150,11 +151,11 @@ async def test_a_repeatable_task_that_runs_for_long_can_still_begin_again(
 ) -> None:
     """Each five minutes a worker stores what runs there again, here one that was created at another worker and one that
     was not."""
-    async with three_workers(place) as stores:
-        for id, creator in (("here", stores[0]), ("elsewhere", stores[1])):
-            await creator.add(record(id, ttl=None), is_repeatable=True)
-            claimed = await stores[0].claim(id)
-            stores[0]._executions[id] = SimpleNamespace(record=claimed)  # type: ignore[index]
+    running = {id: SimpleNamespace(record=record(id, ttl=None)) for id in ("here", "elsewhere")}
+    async with three_workers(place, running) as stores:
+        for id, creator in zip(running, stores, strict=False):
+            await creator.add(running[id].record, is_repeatable=True)
+            running[id].record = await stores[0].claim(id)
         passing = Passing(place, MovableClock(monkeypatch))
         await passing.quiet(400)
 

@@ -34,9 +34,9 @@ class Costs:
     event: float = 100e-6  # Each further event, about.
     event_redis: float = 10e-6
     worker: int = 67 << 20
-    session: int = 1_013
-    open_stream: int = 5_285 + 1_859  # With its session, and its connection.
-    session_redis: int = 793
+    session: int = 1_629
+    open_stream: int = 5_279 + 2_566  # With its session, and its connection.
+    session_redis: int = 820
     stored_stream: int = 4_728  # A stream of Redis with up to ten events of 200 bytes; each further one takes 260.
     streams_of_worker: int = 5_000  # Open streams that were tried with one worker.
     divided: float = 1.75  # A call costs all masters of a Redis Cluster so many times what it costs one Redis.

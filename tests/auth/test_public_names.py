@@ -25,7 +25,7 @@ def test_type_checkers_see_the_same_names() -> None:
     tree = ast.parse(Path(auth.__file__ or "").read_text(encoding="utf-8"))
     [block] = [node for node in tree.body if isinstance(node, ast.If)]
     imports = [node for node in block.body if isinstance(node, ast.ImportFrom)]
-    assert sorted(alias.asname or "" for node in imports for alias in node.names) == sorted(auth.__all__)
+    assert sorted(alias.asname or alias.name for node in imports for alias in node.names) == sorted(auth.__all__)
 
 
 def test_constructors_document_each_parameter() -> None:

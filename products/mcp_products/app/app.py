@@ -207,7 +207,7 @@ class BaseApp(Registrations, Servable, Serving[ServerT], Constructors, NamesOfAt
         members: dict[str, Any] = {
             "app": self,
             "context": self.context_class,
-            "lifespan": _lifespan_of(self),
+            "lifespan": lambda server: self._enter_lifespans(),
             "scopes": _scopes_of(self.registry),
         }
         for names in _HANDLERS_BY_KIND.values():  # Of all kinds: which are declared, the first connection decides.
@@ -393,10 +393,6 @@ def _scopes_of(registry: Registry) -> Callable[[BaseServer, str, Any], Sequence[
         return tool.scopes  # With fewer calls for most requests.
 
     return scopes
-
-
-def _lifespan_of(app: BaseApp[Any]) -> Callable[[BaseServer], AbstractAsyncContextManager[LifespanStates]]:
-    return lambda server: app._enter_lifespans()  # pyright: ignore[reportPrivateUsage]
 
 
 # Lifespans that are composed of others with the operator `|`.

@@ -102,7 +102,9 @@ class RedisStore:
         Raises LocalError for another object.
         """
         if not all(callable(getattr(client, name, None)) for name in ("pipeline", "pubsub", "aclose")):
-            raise LocalError(f"RedisStore() needs a client: RedisStore(redis.asyncio.Redis(…)), not {client!r}")
+            raise LocalError(
+                f"RedisStore() needs a client of redis-py: RedisStore(redis.asyncio.Redis(…)), not {client!r}"
+            )
         self._client = client
         self._prefix = prefix
         self._commands: RedisPipe | ClusterPipes

@@ -242,14 +242,14 @@ class SharedTasks:
         value = await self.worker.retry(lambda: self.worker.store.get(self._key(record.id)))
         if value is None and record.expires <= clock.wall():
             return
-        await self.worker.retry(lambda: self._write(record, is_repeatable(value)))
+        await self.worker.retry(lambda: self._write(record, _is_repeatable(value)))
         if record.status in TERMINAL_STATUSES:
             self._ended.put(record.id, record, size=len(to_json(record.detail)))
 
     async def _keep(self) -> None:
         """Let the tasks be stored that run here, however long, and also after the store has lost its past."""
         for execution in list(self._executions.values()):
-            can_repeat = is_repeatable(await self.worker.store.get(self._key(execution.record.id)))
+            can_repeat = _is_repeatable(await self.worker.store.get(self._key(execution.record.id)))
             record = execution.record  # As it is now.
             if (can_repeat or record.id in self._created) and record.status not in TERMINAL_STATUSES:
                 await self._write(record, can_repeat)
@@ -398,7 +398,7 @@ def _cancelled(record: TaskRecord) -> TaskRecord:
     return replace(record, status="cancelled", updated=clock.wall(), message=CANCELLED, detail={})
 
 
-def is_repeatable(value: bytes | None) -> bool:
+def _is_repeatable(value: bytes | None) -> bool:
     """Return True for a stored task that can begin again."""
     return value is not None and _read(value).is_repeatable
 

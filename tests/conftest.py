@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from support import peers
 from support.installation.certificates import share_certificates
 from support.installation.extras import SkippedModule, missing_extra
 from support.matrices import DEFAULT, EXHAUSTIVE, LONG, RUNS, arguments_of, edges, first_runs, is_for_later
@@ -199,9 +200,16 @@ def pytest_pyfunc_call(pyfuncitem: pytest.Function) -> bool | None:
     arguments = {name: pyfuncitem.funcargs[name] for name in inspect.signature(test).parameters}
     own = pyfuncitem.get_closest_marker("deadline")
     deadline = DEADLINE if own is None else own.args[0]
-    most = min(MOST_DEADLINES * deadline, MOST_SECONDS) * PATIENCE
-    asyncio.run(_ended(asyncio.wait_for(test(**arguments), deadline * PATIENCE), most))
+    most = min(MOST_DEADLINES * deadline, MOST_SECONDS) * PATIENCE + peers.LIMIT
+    asyncio.run(_ended(_in_time(test(**arguments), deadline * PATIENCE), most))
     return True
+
+
+async def _in_time(test: Awaitable[None], seconds: float) -> None:
+    """Run a test for so many seconds, and for as long as it installs what it needs."""
+    async with asyncio.timeout(seconds) as limit:
+        peers.limit.set(limit)
+        await test
 
 
 async def _ended(test: Awaitable[None], seconds: float) -> None:

@@ -207,7 +207,7 @@ class BaseApp(Registrations, Servable, Serving[ServerT], Constructors, NamesOfAt
         members: dict[str, Any] = {
             "app": self,
             "context": self.context_class,
-            "lifespan": lambda server: self._enter_lifespans(),
+            "lifespan": self._enter_lifespans,
             "scopes": _scopes_of(self.registry),
         }
         for names in _HANDLERS_BY_KIND.values():  # Of all kinds: which are declared, the first connection decides.

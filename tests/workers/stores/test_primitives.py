@@ -242,9 +242,9 @@ async def test_a_stream_that_has_expired_begins_anew(place: Any) -> None:
 
 async def test_each_append_lets_a_stream_live_on(place: Any) -> None:
     async with stores(place) as (one, other):
-        assert await one.append("s", [b"1"], BRIEF, after=0) == 1
+        assert await one.append("s", [b"1"], 10 * BRIEF, after=0) == 1
         assert await one.append("s", [b"2"], LONG, after=1) == 2
-        await asyncio.sleep(2 * BRIEF)
+        await asyncio.sleep(11 * BRIEF)
         assert await other.read("s", 0) == [(1, b"1"), (2, b"2")]
         assert await one.append("s", [b"3"], BRIEF, after=2) == 3
         await asyncio.sleep(2 * BRIEF)

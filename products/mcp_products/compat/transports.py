@@ -16,10 +16,12 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, Literal, TextIO, cast
 from urllib.parse import parse_qs, quote, urlsplit
+from uuid import UUID, uuid4
 
 from pydantic import BaseModel, Field
+from pydantic_core import to_json
 
-from mcp_products.legacy_sse.server import LegacySSEHandler
+from mcp_products.legacy_sse.server import LegacySSEHandler, Post
 from mcp_products.versions.adapters import server_candidates
 from mcp_runtime._lazy import LazyModule
 from mcp_runtime.aio.tasks import is_trio_task
@@ -27,7 +29,7 @@ from mcp_runtime.bindings.server import BaseServer, services_of
 from mcp_runtime.errors import ConnectionClosedError, LocalError, MCPError
 from mcp_runtime.http.asgi import BodyReader, Receive, Scope, Send, send_error
 from mcp_runtime.http.clients import user_of
-from mcp_runtime.http.headers import Headers, HTTPError, read_headers
+from mcp_runtime.http.headers import EVENT_STREAM, Headers, HTTPError, read_headers
 from mcp_runtime.http.origins import OriginPolicy
 from mcp_runtime.protocol.framing import SizeLimit
 from mcp_runtime.session.interfaces import RequestAuth, RevisionChoice, Transport
@@ -38,10 +40,10 @@ from mcp_runtime.transports.memory import connect_in_memory
 from mcp_runtime.transports.stdio.child import child_environment
 from mcp_runtime.transports.stdio.client import start_server
 
-from .forms.form import FORM, seconds
+from .forms.form import FORM, seconds, written
 from .http import TransportSecuritySettings
 from .streams.bridges import StreamTransport, http_failure, http_library, http_streams, streams_of
-from .streams.message import MessageStream, ReadStream, WriteStream
+from .streams.message import MessageStream, ReadStream, SessionMessage, WriteStream
 
 if TYPE_CHECKING:
     from mcp_runtime.transports.http_client import connection, transport
@@ -260,6 +262,38 @@ def http_transport(url: str, oldest: bool = False, client: Any = None, **options
 # `SseServerTransport` of the official SDK: the HTTP+SSE transport of 2024, as two ASGI applications.
 
 
+@dataclass(frozen=True)
+class _Writer:
+    """Puts messages of a program into a connection."""
+
+    post: Post
+
+    async def send(self, item: SessionMessage | Exception) -> None:
+        """Put a message into the connection; an error of reading one is left out."""
+        if isinstance(item, SessionMessage):
+            await self.post(to_json(written(item.message)))
+
+
+class _Connections(LegacySSEHandler):
+    """Connections with UUIDs as ids, and in the place of the official SDK's table of writers."""
+
+    async def _new_id(self, auth: RequestAuth) -> str:
+        return uuid4().hex
+
+    def get(self, id: UUID) -> _Writer | None:
+        """Return the writer of a connection; None without one."""
+        transport = self._connections.get(id.hex)
+        return None if transport is None else _Writer(transport.post)
+
+
+async def _send_charset(send: Send, event: Any) -> None:
+    """Send an event of ASGI; the content type of a stream names its charset, as there."""
+    if event["type"] == "http.response.start":
+        stream, named = EVENT_STREAM.encode(), f"{EVENT_STREAM}; charset=utf-8".encode()
+        event = {**event, "headers": [(name, named if value == stream else value) for name, value in event["headers"]]}
+    await send(event)
+
+
 class SseServerTransport:
     """The connections of an application that serves the HTTP+SSE transport itself."""
 
@@ -289,7 +323,8 @@ class SseServerTransport:
         size = SizeLimit(max_request_body_size, "max_request_body_size= of the server")
         self._bodies = BodyReader(size, limits.body_timeout)
         timer = KeepAliveTimer(limits.keep_alive)
-        self._connections = LegacySSEHandler((), limits.max_sessions, timer, "", quote(path))
+        self._connections = _Connections((), limits.max_sessions, timer, "", quote(path))
+        self._read_stream_writers: Any = self._connections  # Frameworks put messages into connections by this name.
 
     @asynccontextmanager
     async def connect_sse(self, scope: Scope, receive: Receive, send: Send) -> AsyncGenerator[ServerStreams]:
@@ -316,7 +351,8 @@ class SseServerTransport:
             await ended.wait()
 
         streaming = asyncio.create_task(
-            self._connections.serve_stream(scope, headers, auth, receive, send, handle), name="mcp sse"
+            self._connections.serve_stream(scope, headers, auth, receive, partial(_send_charset, send), handle),
+            name="mcp sse",
         )
         waiting: set[asyncio.Future[Any]] = {opened, streaming}
         await asyncio.wait(waiting, return_when=asyncio.FIRST_COMPLETED)

@@ -20,17 +20,8 @@ from ..forms.form import FORM
 from ..lowlevel import LowLevelServer
 from ..served import ServedApp
 from ..transports import StdioServerParameters, memory_client, stdio_client, streamable_http_client
-from .client_session import (
-    CallbackKeywords,
-    ClientSession,
-    RequestContext,
-    Rounds,
-    SessionKeywords,
-    SessionRequests,
-    connected_session,
-    negotiate_auto,
-    refuse_others,
-)
+from . import client_session
+from .client_session import ClientSession, Rounds, SessionRequests
 from .listening import ListenKeywords, listen
 from .peer import OnProgress
 
@@ -126,7 +117,7 @@ class Client(SessionRequests, Generic[ServerT]):
         input_required_max_rounds: int = ROUNDS,
         extensions: Sequence[Any] | None = None,
         cache: Any = None,
-        **settings: Unpack[CallbackKeywords],
+        **settings: Unpack[client_session.CallbackKeywords],
     ) -> None:
         """Create a client; `settings` are keywords of `ClientSession`.
 
@@ -141,7 +132,7 @@ class Client(SessionRequests, Generic[ServerT]):
 
         Raises ValueError for another mode, and TypeError for another keyword.
         """
-        refuse_others("Client()", settings, CallbackKeywords)
+        client_session.refuse_others("Client()", settings, client_session.CallbackKeywords)
         if mode not in ("auto", "legacy", *FORM.stateless):
             raise ValueError(f"Client(): mode must be 'auto', 'legacy' or one of {FORM.stateless}, not {mode!r}")
         if prior_discover is not None and mode in ("auto", "legacy"):
@@ -175,7 +166,7 @@ class Client(SessionRequests, Generic[ServerT]):
         if self.mode == "legacy" or FORM.is_v1:
             await session.initialize()
         elif self.mode == "auto":
-            await negotiate_auto(session)
+            await client_session.negotiate_auto(session)
         else:
             assumed: dict[str, Any] = {"supportedVersions": [self.mode], "capabilities": {}, "resultType": "complete"}
             uncached = {"ttlMs": 0, "cacheScope": "public"}
@@ -243,7 +234,7 @@ class Client(SessionRequests, Generic[ServerT]):
 
     async def _with_input(self, send: Callable[..., Awaitable[Any]], meta: Any, rounds: Rounds) -> Any:
         """Send a request until its result is final, with the input that the callbacks give meanwhile."""
-        refuse_others("Client", rounds, Rounds)
+        client_session.refuse_others("Client", rounds, Rounds)
         given = rounds.get("input_responses")
         state = rounds.get("request_state")
         pause = _PAUSE
@@ -269,7 +260,8 @@ class Client(SessionRequests, Generic[ServerT]):
         refusals: list[Any] = []
 
         async def answer(key: str, request: Any) -> None:
-            result = await self.session.dispatch_input_request(RequestContext(self.session, key, meta), request)
+            context = client_session.RequestContext(self.session, key, meta)
+            result = await self.session.dispatch_input_request(context, request)
             if isinstance(result, FORM.types.ErrorData):
                 refusals.append(result)
                 group.cancel_scope.cancel()
@@ -284,10 +276,10 @@ class Client(SessionRequests, Generic[ServerT]):
 
 
 def create_connected_server_and_client_session(
-    server: Any, *, raise_exceptions: bool = False, **settings: Unpack[SessionKeywords]
+    server: Any, *, raise_exceptions: bool = False, **settings: Unpack[client_session.SessionKeywords]
 ) -> AbstractAsyncContextManager[ClientSession]:
     """Return a context manager that yields a session with a server of this process; for tests.
 
     `settings` are the keywords of `ClientSession`; `raise_exceptions` is accepted.
     """
-    return connected_session(streams_to(server), settings)
+    return client_session.connected_session(streams_to(server), settings)

@@ -13,16 +13,8 @@ from pydantic import BaseModel, ConfigDict, Field, model_validator
 
 from mcp_runtime.protocol.models import is_object
 
-from .fastmcp_client import (
-    CallKeywords,
-    CallToolResult,
-    Client,
-    ClientTransport,
-    SSETransport,
-    StdioTransport,
-    StreamableHttpTransport,
-    infer_transport_type_from_url,
-)
+from . import fastmcp_client
+from .fastmcp_client import CallKeywords, Client, ClientTransport
 
 
 class StdioMCPServer(BaseModel):
@@ -37,7 +29,8 @@ class StdioMCPServer(BaseModel):
 
     def to_transport(self) -> ClientTransport:
         """Return the transport of the server."""
-        return StdioTransport(self.command, self.args, {key: str(item) for key, item in self.env.items()}, self.cwd)
+        env = {key: str(item) for key, item in self.env.items()}
+        return fastmcp_client.StdioTransport(self.command, self.args, env, self.cwd)
 
 
 class RemoteMCPServer(BaseModel):
@@ -52,8 +45,9 @@ class RemoteMCPServer(BaseModel):
 
     def to_transport(self) -> ClientTransport:
         """Return the transport of the server."""
-        kind = self.transport or infer_transport_type_from_url(self.url)
-        return (SSETransport if kind == "sse" else StreamableHttpTransport)(self.url, self.headers, self.auth)
+        kind = self.transport or fastmcp_client.infer_transport_type_from_url(self.url)
+        made = fastmcp_client.SSETransport if kind == "sse" else fastmcp_client.StreamableHttpTransport
+        return made(self.url, self.headers, self.auth)
 
 
 class MCPConfig(BaseModel):
@@ -170,7 +164,7 @@ class ClientGroup:
 
     async def call_tool(
         self, name: str, arguments: dict[str, Any] | None = None, **options: Unpack[CallKeywords]
-    ) -> CallToolResult:
+    ) -> fastmcp_client.CallToolResult:
         """Call a tool by its name in the group, as `Client.call_tool` does."""
         route = await self.resolve_tool(name)
         return await route.client.call_tool(route.upstream_name, arguments, **options)

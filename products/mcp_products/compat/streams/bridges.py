@@ -20,19 +20,6 @@ from pydantic_core import to_json
 from mcp_runtime.errors import ConnectionClosedError, HTTPStatusError, MCPError, RemoteJSONRPCError
 from mcp_runtime.protocol import jsonrpc
 from mcp_runtime.protocol.connection import Connection
-from mcp_runtime.protocol.jsonrpc import (
-    INTERNAL_ERROR,
-    INVALID_REQUEST,
-    METHOD_NOT_FOUND,
-    ErrorMessage,
-    Id,
-    MalformedMessage,
-    Message,
-    NotificationMessage,
-    OutgoingMessage,
-    RequestMessage,
-    ResultMessage,
-)
 from mcp_runtime.protocol.models import is_object
 from mcp_runtime.protocol.revision import NAMED_VERSION
 from mcp_runtime.session.interfaces import Transport
@@ -110,24 +97,24 @@ def _decoded(data: bytes) -> Any:
         return error
 
 
-def _received(message: Message) -> Any:
+def _received(message: jsonrpc.Message) -> Any:
     match message:
-        case RequestMessage(id, method, params):
+        case jsonrpc.RequestMessage(id, method, params):
             raw: dict[str, Any] = {"id": id, "method": method, "params": params}
-        case NotificationMessage(method, params):
+        case jsonrpc.NotificationMessage(method, params):
             raw = {"method": method, "params": params}
-        case ResultMessage(id, result):
+        case jsonrpc.ResultMessage(id, result):
             raw = {"id": id, "result": result}
-        case ErrorMessage(id, code, text, data):
+        case jsonrpc.ErrorMessage(id, code, text, data):
             raw = _error(id, code, text, data)
-        case MalformedMessage(code, text):
+        case jsonrpc.MalformedMessage(code, text):
             return ValueError(text)
     if raw.get("params", ...) is None:
         del raw["params"]
     return SessionMessage(FORM.message({"jsonrpc": "2.0", **raw}))
 
 
-def _error(id: Id | None, code: int, message: str, data: Any = None) -> dict[str, Any]:
+def _error(id: jsonrpc.Id | None, code: int, message: str, data: Any = None) -> dict[str, Any]:
     return {"id": "" if id is None and FORM.is_v1 else id, **failure(code, message, data)}
 
 
@@ -150,22 +137,22 @@ class HTTPStreams:
         self._read = read
         self._group = group
         self._keeps_revision = keeps_revision
-        self._opening: Id | None = None
+        self._opening: jsonrpc.Id | None = None
         self.connection = Connection([*FORM.revisions.values()][-1], "client", {})
 
     # ---- what a sink of the transport has ---------------------------------------------------------------------------
 
-    def receive_message(self, message: Message | list[Message]) -> None:
+    def receive_message(self, message: jsonrpc.Message | list[jsonrpc.Message]) -> None:
         """Pass what the server has sent to the session."""
         for item in message if isinstance(message, list) else [message]:
-            if isinstance(item, ResultMessage) and item.id == self._opening:
+            if isinstance(item, jsonrpc.ResultMessage) and item.id == self._opening:
                 self._negotiated(item.result)
             try:
                 self._deliver(_received(item))
             except ValidationError as error:
                 self._deliver(error)
 
-    def fail_request(self, id: Id, error: MCPError) -> None:
+    def fail_request(self, id: jsonrpc.Id, error: MCPError) -> None:
         """Answer a request that gets no response with an error; a failure of HTTP itself ends the connection."""
         _log.debug("%s", error)
         failure = http_failure(error, self._transport)
@@ -176,10 +163,10 @@ class HTTPStreams:
             raw = _error(id, error.code, error.message, error.data)
         elif 404 in (getattr(error, "status", 0), getattr(error.__cause__, "status", 0)):
             has_session = FORM.is_v1 or self._transport.session_id is not None
-            gone = (INVALID_REQUEST, "Session terminated") if has_session else (METHOD_NOT_FOUND, "Not Found")
-            raw = _error(id, *gone)
+            unknown = jsonrpc.METHOD_NOT_FOUND, "Not Found"
+            raw = _error(id, *((jsonrpc.INVALID_REQUEST, "Session terminated") if has_session else unknown))
         else:
-            code = INTERNAL_ERROR if isinstance(error, HTTPStatusError) else FORM.types.CONNECTION_CLOSED
+            code = jsonrpc.INTERNAL_ERROR if isinstance(error, HTTPStatusError) else FORM.types.CONNECTION_CLOSED
             raw = _error(id, code, str(error))
         self._deliver(SessionMessage(FORM.message({"jsonrpc": "2.0", **raw})))
 
@@ -209,18 +196,19 @@ class HTTPStreams:
         raw = written(item.message)
         encoded, method, params = to_json(raw), raw.get("method"), raw.get("params")
         if method is None:
-            self._transport.send_message(OutgoingMessage(None, encoded))
+            self._transport.send_message(jsonrpc.OutgoingMessage(None, encoded))
         elif "id" in raw:
             self._choose_revision(raw["id"], method, params or {})
             try:
-                self._transport.send_message(OutgoingMessage(RequestMessage(raw["id"], method, params), encoded))
+                request = jsonrpc.RequestMessage(raw["id"], method, params)
+                self._transport.send_message(jsonrpc.OutgoingMessage(request, encoded))
             except ConnectionClosedError as error:
                 self.fail_request(raw["id"], error)
         else:
-            self._transport.send_message(OutgoingMessage(NotificationMessage(method, params), encoded))
+            self._transport.send_message(jsonrpc.OutgoingMessage(jsonrpc.NotificationMessage(method, params), encoded))
             await self._transport.drain()
 
-    def _choose_revision(self, id: Id, method: str, params: dict[str, Any]) -> None:
+    def _choose_revision(self, id: jsonrpc.Id, method: str, params: dict[str, Any]) -> None:
         """Send a request as the version requires that it names, or that it asks for."""
         meta: dict[str, Any] = params.get("_meta") or {}
         named: Any = meta.get(NAMED_VERSION, "")
@@ -306,7 +294,7 @@ class StreamTransport:
         self._sending: asyncio.Task[None] | None = None
         self._closed = False
         self._pending: set[Any] = set()
-        self._opening: Id | None = None
+        self._opening: jsonrpc.Id | None = None
         self._opened: Any = None
 
     def send(self, message: bytes, more: bool = False) -> None:
@@ -364,7 +352,7 @@ class StreamTransport:
                 self._answer(id, {"error": {"code": 0, "message": "Request cancelled"}})
         return to_json(raw)
 
-    def _answer(self, id: Id, outcome: dict[str, Any]) -> None:
+    def _answer(self, id: jsonrpc.Id, outcome: dict[str, Any]) -> None:
         """Answer a request after what the server does now."""
         message = to_json({"jsonrpc": "2.0", "id": id, **outcome})
 

@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import asyncio
 import json
+from operator import attrgetter
 from typing import Any
+from uuid import UUID
 
 import httpx2
 import pytest
+from pydantic import TypeAdapter
 from starlette.applications import Starlette
 from starlette.requests import Request
 from starlette.responses import Response
@@ -15,7 +18,15 @@ from starlette.routing import Mount, Route
 from support.http.sockets import listening
 from support.peers import clean, python_peer
 
-from mcp_generated.compat import ClientSession, Server, SseServerTransport, TransportSecuritySettings, sse_client, types
+from mcp_generated.compat import (
+    ClientSession,
+    Server,
+    SseServerTransport,
+    TransportSecuritySettings,
+    sse_client,
+    types,
+)
+from mcp_products.compat.streams.message import SessionMessage
 
 OFFICIAL_CLIENT = """
 import asyncio, json, sys
@@ -56,11 +67,14 @@ class Application:
             self.ended.set()
             return Response()
 
-        routes = [
-            Route("/sse", endpoint=handle_sse, methods=["GET"]),
-            Mount(endpoint, app=self.transport.handle_post_message),
-        ]
-        self._app = Starlette(routes=[Mount(prefix, routes=routes)] if prefix else routes)
+        self._prefix = prefix
+        self._stream = Route("/sse", endpoint=handle_sse, methods=["GET"])
+        self.mount(Mount(endpoint, app=self.transport.handle_post_message))
+
+    def mount(self, messages: Route | Mount) -> None:
+        """Receive messages by a route."""
+        routes = [self._stream, messages]
+        self._app = Starlette(routes=[Mount(self._prefix, routes=routes)] if self._prefix else routes)
 
     async def __call__(self, scope: Any, receive: Any, send: Any) -> None:
         await self._app(scope, receive, send)
@@ -81,6 +95,35 @@ async def test_a_session_of_ours_calls_a_tool(endpoint: str, prefix: str) -> Non
             result: Any = await session.call_tool("add", {"a": 1, "b": 2})
             assert result.content[0].text == "3 True"
         await app.ended.wait()
+
+
+async def test_a_framework_puts_messages_into_connections_itself() -> None:
+    """Subclasses of the official transport receive the POSTs, and find the connection in a private table."""
+    app = Application()
+    writers = attrgetter("_read_stream_writers")(app.transport)
+    message = TypeAdapter[Any](types.JSONRPCMessage)
+
+    async def receive_message(request: Request) -> Response:
+        writer = writers.get(UUID(hex=request.query_params["session_id"]))
+        if writer is None:
+            return Response(status_code=404)
+        await writer.send(ValueError("is no message"))
+        await writer.send(SessionMessage(message.validate_json(await request.body())))
+        return Response(status_code=202)
+
+    app.mount(Route("/messages/", endpoint=receive_message, methods=["POST"]))
+    async with listening(app) as port, httpx2.AsyncClient(base_url=f"http://127.0.0.1:{port}") as web:
+        async with sse_client(f"http://127.0.0.1:{port}/sse") as streams, ClientSession(*streams) as session:
+            await session.initialize()
+            result: Any = await session.call_tool("add", {"a": 1, "b": 2})
+            assert result.content[0].text == "3 True"
+        assert (await web.post(f"/messages/?session_id={'0' * 32}", content=b"{}")).status_code == 404
+
+
+async def test_the_stream_names_its_charset_as_that_of_the_official_sdk() -> None:
+    async with listening(Application()) as port, httpx2.AsyncClient(base_url=f"http://127.0.0.1:{port}") as web:
+        async with web.stream("GET", "/sse", headers={"accept": "text/event-stream"}) as response:
+            assert response.headers["content-type"] == "text/event-stream; charset=utf-8"
 
 
 @pytest.mark.long

@@ -70,6 +70,22 @@ async def test_a_name_that_a_server_does_not_have_is_answered_with_the_nearest(r
             await client.get_tool("find")
 
 
+@among(ALL_REVISIONS)
+async def test_templates_are_named_where_a_uri_is_unknown(rev: Rev) -> None:
+    app = App("rows")
+
+    @app.resource("row://{id}")
+    def row(id: int) -> str:
+        return str(id)
+
+    async with Client(app, revisions=rev.id) as client:
+        with pytest.raises(RemoteJSONRPCError, match=r"'note://1'; the resources are row://\{id\}"):
+            await client.read_resource("note://1")
+        with pytest.raises(RemoteJSONRPCError, match=r"'row://x': id: .*integer") as raised:
+            await client.read_resource("row://x")
+        assert "resources are" not in str(raised.value) and "has none" not in str(raised.value)
+
+
 async def test_lists_of_an_empty_app_are_empty() -> None:
     app = App("empty")
     assert await app.list_tools() == []

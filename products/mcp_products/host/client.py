@@ -390,7 +390,10 @@ class HostClient:
         if error.code not in (INVALID_PARAMS, METHOD_NOT_FOUND):
             return error
         try:
-            remedy = _remedy(name, await self._list(kind, kind, {}), kind)
+            items = await self._list(kind, kind, {})
+            if kind == "resources":
+                items += await self._list("resource_templates", kind, {})
+            remedy = _remedy(name, items, kind)
         except MCPError:
             return error
         return (
@@ -426,10 +429,14 @@ class HostClient:
 
 
 def _remedy(name: str, items: Sequence[Any], kind: str) -> str | None:
-    """Return a sentence with the nearest name, or URI, of a list; None if the list has this one."""
-    names = [item.name for item in items] + [item.uri for item in items if kind == "resources"]
-    if name in names:
+    """Return a sentence with the nearest name, or URI, of a list; None if the list has this one, or a template that may
+    have it."""
+    names = [item.name for item in items if not hasattr(item, "uri_template")]
+    names += [item.uri for item in items if hasattr(item, "uri")]
+    templates = [item.uri_template for item in items if hasattr(item, "uri_template")]
+    if name in names or any(name.startswith(template.partition("{")[0]) for template in templates):
         return None
+    names += templates
     if not names:
         return "it has none"
     remedy = nearest(name, list(dict.fromkeys(names)), kind)

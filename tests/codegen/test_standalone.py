@@ -105,6 +105,14 @@ def test_no_module_of_it_imports_anything_of_ours(place: Path) -> None:
 
 
 @pytest.mark.long
+def test_the_tables_that_its_code_reads_stand_beside_it(place: Path) -> None:
+    products = ROOT / "products/mcp_products"
+    tables = {path.relative_to(products) for path in products.rglob("*.toml")}
+    assert Path("auth/providers/table.toml") in tables
+    assert tables == {path.relative_to(place / "weather_mcp/products") for path in place.rglob("*.toml")}
+
+
+@pytest.mark.long
 def test_each_file_says_what_made_it_and_how_to_make_it_again(place: Path) -> None:
     command = "# Regenerate with: mcp-codegen --revision 2025-03-26 --standalone --output weather_mcp\n"
     for path in sorted((place / "weather_mcp").rglob("*.py")):

@@ -42,8 +42,8 @@ if TYPE_CHECKING:
     from mcp_products.models.tool_methods import ToolHints, to_anthropic, to_gemini, to_openai
     from mcp_products.openapi.apps import MCPType, RouteMap
     from mcp_products.relay.gateway.gateway import Gateway
+    from mcp_products.telemetry.call_log import JSONLogFormatter
     from mcp_products.telemetry.client_logs import ClientLogHandler
-    from mcp_products.telemetry.json_logs import JSONLogFormatter
     from mcp_products.versions.conversion import Chain
     from mcp_products.versions.conversion.operations import ConversionReport
     from mcp_runtime.aio.rates import RateLimit
@@ -359,7 +359,7 @@ __getattr__, _ = _lazy_module(
         "RouteMap": "mcp_products.openapi.apps",
         "Gateway": "mcp_products.relay.gateway.gateway",
         "ClientLogHandler": "mcp_products.telemetry.client_logs",
-        "JSONLogFormatter": "mcp_products.telemetry.json_logs",
+        "JSONLogFormatter": "mcp_products.telemetry.call_log",
         "RateLimit": "mcp_runtime.aio.rates",
         "negotiate": "mcp_runtime.bindings.client",
         "asgi_app": "mcp_runtime.bindings.server",

@@ -6,6 +6,7 @@ import asyncio
 import base64
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from functools import partial
 from importlib import import_module
 from pathlib import Path
 from typing import Any
@@ -335,3 +336,21 @@ def test_a_picture_may_be_a_file(tmp_path: Path) -> None:
     for arguments in ({}, {"data": b"", "path": path}):
         with pytest.raises(LocalError, match="Image needs either `data` or `path`"):
             Image(**arguments)
+
+
+async def test_what_two_mounted_apps_have_is_listed_once_and_served_by_the_first() -> None:
+    def said(text: str, name: str = "?") -> str:
+        return text
+
+    outer = App("outer")
+    for number in ("1", "2"):
+        inner = App(f"inner {number}")
+        inner.add_resource("data://one", partial(said, number), name=f"one {number}")
+        inner.add_resource("data://{name}/y", partial(said, number), name=f"many {number}")
+        outer.mount(inner)
+    async with Client.memory(outer) as client:
+        assert [item.name for item in (await client.list_resources()).resources] == ["one 1"]
+        assert [item.name for item in (await client.list_resource_templates()).resource_templates] == ["many 1"]
+        for uri in ("data://one", "data://x/y"):
+            (content,) = (await client.read_resource(uri)).contents
+            assert getattr(content, "text", "") == "1"

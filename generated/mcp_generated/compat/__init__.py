@@ -228,8 +228,8 @@ if TYPE_CHECKING:
     from mcp_products.openapi.apps import RouteMap as RouteMap
     from mcp_products.relay.gateway.gateway import Gateway as Gateway
     from mcp_products.relay.upstream.target import ProxyTarget
+    from mcp_products.telemetry.call_log import JSONLogFormatter as JSONLogFormatter
     from mcp_products.telemetry.client_logs import ClientLogHandler as ClientLogHandler
-    from mcp_products.telemetry.json_logs import JSONLogFormatter as JSONLogFormatter
     from mcp_products.versions.conversion.operations import ConversionReport as ConversionReport
     from mcp_runtime.aio.rates import RateLimit as RateLimit
     from mcp_runtime.bindings.client import negotiate as negotiate

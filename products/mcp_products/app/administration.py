@@ -12,7 +12,8 @@ from mcp_runtime.usage.keywords import checked
 from mcp_runtime.usage.rules import shown
 
 from .components.functions import signature_of
-from .components.visibility import ComponentKind, Texts, VisibilityRule, visibility_rule, with_rule
+from .components.kinds import KINDS, ComponentKind
+from .components.visibility import Texts, VisibilityRule, visibility_rule, with_rule
 from .middleware.hooks import CallNext, MiddlewareAdapter, MiddlewareContext
 from .providers.provider import Provider
 
@@ -192,13 +193,10 @@ class Administration:
 
     def _listed(self) -> dict[Any, list[str]]:
         """Return what is listed, by list."""
-        registry = self.registry
-        templates = [template.uri_template for template in registry.all_resources(templates=True)]
-        return {
-            "tools": [tool.name for tool in registry.all("tools")],
-            "resources": [resource.uri for resource in registry.all_resources(templates=False)] + templates,
-            "prompts": [prompt.name for prompt in registry.all("prompts")],
-        }
+        listed: dict[Any, list[str]] = {}
+        for kind in KINDS.values():
+            listed.setdefault(kind.list, []).extend(getattr(item, kind.key) for item in self.registry.all(kind))
+        return listed
 
     def _changed(self, kind: Any) -> None:
         """Handle a change of one of the lists."""

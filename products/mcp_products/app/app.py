@@ -17,6 +17,7 @@ from mcp_products.common.keys import KeyRing
 from mcp_products.fast.app_answers import ResultTypes, answer, read_params, runs_in_thread
 from mcp_runtime._lazy import load
 from mcp_runtime.aio.rates import RateLimit
+from mcp_runtime.aio.tasks import BackgroundTasks
 from mcp_runtime.aio.threads import call_soon_in_loop
 from mcp_runtime.bindings.server import BaseServer, Servable
 from mcp_runtime.endpoint.base import Extension
@@ -30,11 +31,12 @@ from mcp_runtime.usage.keywords import NamesOfAttributes, checked
 from mcp_runtime.usage.rules import shown
 
 from .components.functions import check_accepts_one, check_lifespan
+from .components.kinds import LISTS, ListKind
 from .components.visibility import SessionVisibility
 from .constructors import Constructors
 from .context.state import StateStore
 from .decorators import Registrations
-from .registry import LifespanStates, ListKind, OwnMethods, Registry
+from .registry import LifespanStates, OwnMethods, Registry
 from .results import ShownExceptions
 from .serving import IDENTITY, Serving
 from .settings import APP_RULES, AppKeywords, check_app
@@ -56,7 +58,6 @@ _HANDLERS_BY_KIND: Final[Mapping[str, tuple[str, ...]]] = {
 }
 # Programs that import this module use the context of the current request; all others do not pay for it.
 _CURRENT: Final = f"{__package__}.context.current"
-_LISTS: Final[tuple[ListKind, ...]] = ("tools", "resources", "prompts")
 LifespanFunction = Callable[[Any], AbstractAsyncContextManager[Any] | AsyncIterator[Any]]
 
 
@@ -120,7 +121,7 @@ class BaseApp(Registrations, Servable, Serving[ServerT], Constructors, NamesOfAt
         self._mounted: list[BaseApp[Any]] = []
         self._extensions: dict[Any, tuple[str, ...]] = {}  # The handler names of each extension package.
         self._loops: dict[asyncio.AbstractEventLoop, int] = {}  # Those that serve it: their open lifespans.
-        self._notifying: set[asyncio.Future[None]] = set()
+        self._notifying = BackgroundTasks()
         self._undeclared: dict[str, Any] = {}  # Capabilities of what it does not have yet, since its server exists.
         self._coerce = coerce
         self._json_indent = json_indent
@@ -173,7 +174,7 @@ class BaseApp(Registrations, Servable, Serving[ServerT], Constructors, NamesOfAt
         app.registry.is_mounted = True
         self._mounted.append(app)
         app.on_change.append(self._changed)
-        for kind in _LISTS:
+        for kind in LISTS:
             self._changed(kind)
 
     def skills(self, folder: str | os.PathLike[str], *, under: str = "") -> None:
@@ -226,7 +227,7 @@ class BaseApp(Registrations, Servable, Serving[ServerT], Constructors, NamesOfAt
         else:
             self.registry.answers_as_json = not self._extensions and not self._server_options["cache_hints"]
         server = cast(type[ServerT], type("Served", kinds, members))
-        declared: dict[str, Any] = {kind: {"listChanged": True} for kind in _LISTS}
+        declared: dict[str, Any] = {kind: {"listChanged": True} for kind in LISTS}
         declared["logging"] = {}
         declared["resources"]["subscribe"] = True
         merge(declared, self.registry.capabilities or {})
@@ -363,9 +364,8 @@ class BaseApp(Registrations, Servable, Serving[ServerT], Constructors, NamesOfAt
     def _notify(self, kind: ListKind) -> None:
         """Notify the clients of a list change, if the list was declared."""
         if kind in self.server.capabilities:
-            notification = asyncio.ensure_future(getattr(self.server, f"notify_{kind[:-1]}_list_changed")())
-            self._notifying.add(notification)
-            notification.add_done_callback(self._notifying.discard)
+            notify = getattr(self.server, f"notify_{kind[:-1]}_list_changed")
+            self._notifying.add(asyncio.ensure_future(notify()))
 
 
 def _check_mounted(app: object, prefix: object) -> None:

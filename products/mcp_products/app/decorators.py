@@ -19,8 +19,9 @@ from mcp_runtime.usage.keywords import checked
 from mcp_runtime.usage.rules import shown
 
 from .administration import Administration
-from .components.catalog import Catalog, ListKind, insert_version, is_requested
+from .components.catalog import Catalog, insert_version, is_requested
 from .components.functions import check_accepts, check_function, signature_of
+from .components.kinds import ListKind
 from .middleware.hooks import MiddlewareFunction
 from .prompts import Prompt
 from .providers.file_system import TOOL_MARK

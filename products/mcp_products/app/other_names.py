@@ -24,10 +24,10 @@ def advice(function: str, keyword: str, names: Sequence[str]) -> str | None:
 def _rows(function: str) -> Mapping[str, str | list[str]]:
     """Return the rows of a function: those of its name, else of its class."""
     name, tables = function.rpartition(".")[2], _tables()
-    for table, functions in tables["functions"].items():
-        if name in functions:
-            return tables[table]
-    return tables["apps" if name.endswith("App") else "clients" if name.endswith("Client") else "requests"]
+    by_class = "apps" if name.endswith("App") else "clients" if name.endswith("Client") else "requests"
+    named = (table for table, functions in tables["functions"].items() if name in functions)
+    rows: Mapping[str, str | list[str]] = tables[next(named, by_class)]
+    return rows
 
 
 @cache

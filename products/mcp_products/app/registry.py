@@ -8,6 +8,7 @@ from contextlib import AbstractAsyncContextManager
 from types import ModuleType
 from typing import TYPE_CHECKING, Any, Final, cast
 
+from pydantic.alias_generators import to_pascal
 from pydantic_core import to_jsonable_python
 
 from mcp_products.extensions.tasks.store import TaskOptions
@@ -21,14 +22,14 @@ from mcp_runtime.server.context import ServerContext
 from mcp_runtime.server.lists import paginate
 from mcp_runtime.usage.texts import quoted, shortened
 
-from .components.catalog import ListKind as ListKind
-from .components.catalog import NamedList, requested_version, with_requested_version
+from .components.catalog import requested_version, with_requested_version
+from .components.kinds import PROMPT, RESOURCE, TEMPLATE, TOOL, Kind, ListKind
 from .components.named_things import NamedThing, UnknownItemError, task_lists_of, things_named
-from .components.uris import with_prefixed_links, with_prefixed_uri
+from .components.uris import with_prefixed_uri
 from .components.visibility import session_rules
 from .middleware.hooks import Handler, MiddlewareAdapter, MiddlewareFunction, chain, in_own_task
 from .prompts import Prompt
-from .providers.provider import ProvidedItems, ProvidedList
+from .providers.provider import ProvidedItems
 from .resources import Resource
 from .results import ShownExceptions, ToolFailures
 from .signatures.forms import fallback
@@ -41,12 +42,6 @@ if TYPE_CHECKING:
 CompletionFunction = Callable[[Any, Any, Any], Awaitable[Any]]
 LifespanStates = Mapping[Any, Any]  # By registry or provider.
 
-_LIST_RESULTS: Final[Mapping[ProvidedList, str]] = {
-    "tools": "ListToolsResult",
-    "prompts": "ListPromptsResult",
-    "resources": "ListResourcesResult",
-    "resource_templates": "ListResourceTemplatesResult",
-}
 _MAX_COMPLETIONS: Final = 100  # The limit of the schema for one result.
 
 
@@ -178,7 +173,7 @@ class Registry(ProvidedItems):
             return True
         if thing.kind != "resource" or not self.has_providers or self.has_resource(thing.id):
             return False
-        return await self._allowed("resources", thing.id, ctx, params) is None
+        return await self._allowed(RESOURCE, thing.id, ctx, params) is None
 
     def hides_change(self, owner: Any, channel: Any, uri: str) -> bool:
         """Return True if a client may not know that a resource has changed, by the rules of this app or its session."""
@@ -187,7 +182,7 @@ class Registry(ProvidedItems):
             return True
         if not self.has_providers or self.has_resource(uri):
             return False
-        return not self._enables(rules, "resources", (uri,), ())  # What providers list is not asked for each change.
+        return not self._enables(rules, RESOURCE, (uri,), ())  # What providers list is not asked for each change.
 
     def _middleware_objects(self) -> list[MiddlewareAdapter]:
         if not self.middleware:
@@ -214,7 +209,7 @@ class Registry(ProvidedItems):
         finally:
             ctx.failures = None
 
-    def _select(self, kind: ListKind, name: str, ctx: ServerContext, params: Any) -> tuple[Any, Any]:
+    def _select(self, kind: Kind, name: str, ctx: ServerContext, params: Any) -> tuple[Any, Any]:
         """Return the params of a request, and the component of this app that serves it, in the version that it gets.
 
         Without such a component, the params name the version of a mounted app. Raises JSONRPCError (invalid params) if
@@ -225,96 +220,82 @@ class Registry(ProvidedItems):
             return params, None
         if item is None:
             requested = requested_version(params)
-            raise UnknownItemError(kind, name, "" if requested is None else f" in the version {requested!r}")
+            raise UnknownItemError(kind.list, name, "" if requested is None else f" in the version {requested!r}")
         if item.version is None:
             return params, item
         ctx.require_scopes(*item.scopes)
         return with_requested_version(params, item.version), item
 
-    async def _serve_elsewhere(
-        self, kind: NamedList, handler: str, ctx: ServerContext, params: Any, states: LifespanStates
-    ) -> Any:
-        """Return the result of a request for a tool or a prompt that this app itself does not have."""
-        for inner, name in self._in_mounted(params.name, kind):
+    async def _serve_elsewhere(self, kind: Kind, ctx: ServerContext, params: Any, states: LifespanStates) -> Any:
+        """Return the result of a request for something that this app itself does not have."""
+        id: str = getattr(params, kind.key)
+        for prefix, inner, rest in self.mounted_with(kind, id):
             ctx.is_mounted = True
-            result = await inner.handle(handler, ctx, params.model_copy(update={"name": name}), states)
-            return with_prefixed_links(params.name[: -len(name) - 1], result)
-        if self.has_providers and (result := await self.serve_provided(handler, ctx, params, states)) is not None:
+            result = await inner.handle(kind.handler, ctx, params.model_copy(update={kind.key: rest}), states)
+            return kind.result_outside(prefix, result, rest, id)
+        if self.has_providers and (result := await self.serve_provided(kind, ctx, params, states)) is not None:
             return result
-        raise UnknownItemError(kind, params.name)
+        raise UnknownItemError(kind.list, id)
 
     # ---- tools ------------------------------------------------------------------------------------------------------
 
     async def call_tool(self, ctx: ServerContext, params: Any, states: LifespanStates) -> Any:
         tool = self.tools.get(params.name)
         if self.visibility or ctx.connection_state.visibility or self.versions or self.version_ranges:
-            params, item = self._select("tools", params.name, ctx, params)
+            params, item = self._select(TOOL, params.name, ctx, params)
             tool = None if tool is None else item
         if tool is not None:
             return await tool.call(ctx, params.arguments, self.results["call_tool"], self.shown_exceptions)
-        return await self._serve_elsewhere("tools", "call_tool", ctx, params, states)
+        return await self._serve_elsewhere(TOOL, ctx, params, states)
 
     async def list_tools(self, ctx: ServerContext, params: Any, states: LifespanStates) -> Any:
-        return await self._page("tools", ctx, params, self.all("tools", self.rules_of(ctx)))
+        return await self._page(TOOL, ctx, params)
 
     # ---- prompts ----------------------------------------------------------------------------------------------------
 
     async def get_prompt(self, ctx: ServerContext, params: Any, states: LifespanStates) -> Any:
         prompt = self.prompts.get(params.name)
         if self.visibility or ctx.connection_state.visibility or self.versions or self.version_ranges:
-            params, item = self._select("prompts", params.name, ctx, params)
+            params, item = self._select(PROMPT, params.name, ctx, params)
             prompt = None if prompt is None else item
         if prompt is not None:
             return await prompt.get(ctx, params.arguments, self.results["get_prompt"])
-        return await self._serve_elsewhere("prompts", "get_prompt", ctx, params, states)
+        return await self._serve_elsewhere(PROMPT, ctx, params, states)
 
     async def list_prompts(self, ctx: ServerContext, params: Any, states: LifespanStates) -> Any:
-        return await self._page("prompts", ctx, params, self.all("prompts", self.rules_of(ctx)))
+        return await self._page(PROMPT, ctx, params)
 
     # ---- resources --------------------------------------------------------------------------------------------------
 
     async def read_resource(self, ctx: ServerContext, params: Any, states: LifespanStates) -> Any:
         match = self._resource(params.uri)
         if self.visibility or ctx.connection_state.visibility or self.versions or self.version_ranges:
-            params, item = self._select("resources", params.uri, ctx, params)
+            params, item = self._select(RESOURCE, params.uri, ctx, params)
             match = None if match is None else (item, match[1])
         if match is not None:
             resource, values = match
             return await resource.read(ctx, params.uri, values, self.results["read_resource"])
         if self.skills is not None and (result := await self.skills.read(params.uri)) is not None:
             return result
-        for prefix, inner, uri in self.mounted_at(params.uri):
-            if inner.has_resource(uri):
-                ctx.is_mounted = True
-                result = await inner.handle("read_resource", ctx, params.model_copy(update={"uri": uri}), states)
-                return with_prefixed_uri(result, uri, params.uri, prefix)
-        if (
-            self.has_providers
-            and (result := await self.serve_provided("read_resource", ctx, params, states)) is not None
-        ):
-            return result
-        raise UnknownItemError("resources", params.uri)
+        return await self._serve_elsewhere(RESOURCE, ctx, params, states)
 
     async def list_resources(self, ctx: ServerContext, params: Any, states: LifespanStates) -> Any:
         skills = [] if self.skills is None else await self.skills.resources()
-        skill_resources = [self._t.Resource.model_validate(skill) for skill in skills]
-        own = self.all_resources(templates=False, session=self.rules_of(ctx))
-        return await self._page("resources", ctx, params, [*own, *skill_resources])
+        return await self._page(RESOURCE, ctx, params, map(self._t.Resource.model_validate, skills))
 
     async def list_resource_templates(self, ctx: ServerContext, params: Any, states: LifespanStates) -> Any:
-        own = self.all_resources(templates=True, session=self.rules_of(ctx))
-        return await self._page("resource_templates", ctx, params, own)
+        return await self._page(TEMPLATE, ctx, params)
 
-    async def _page(self, kind: ProvidedList, ctx: ServerContext, params: Any, own: Iterable[Any]) -> Any:
+    async def _page(self, kind: Kind, ctx: ServerContext, params: Any, further: Iterable[Any] = ()) -> Any:
         """Return the result of a list request: a page of what this app and mounted ones have, then providers."""
-        items = [*own]
+        items = [*self.all(kind, self.rules_of(ctx)), *further]
         if self.has_providers:
             if (provider := self.sole_forwarder(ctx)) is not None:
-                return await provider.forward(f"list_{kind}", ctx, params)
+                return await provider.forward(f"list_{kind.items}", ctx, params)
             items = await self.provided(kind, ctx, items)
         items, cursor = paginate(items, params.cursor, self.page_size)
-        result_type: Any = getattr(self._t, _LIST_RESULTS[kind])
-        return result_type(**{kind: items}, next_cursor=cursor)
+        result_type: Any = getattr(self._t, f"List{to_pascal(kind.items)}Result")
+        return result_type(**{kind.items: items}, next_cursor=cursor)
 
     # ---- skills -----------------------------------------------------------------------------------------------------
 
@@ -348,8 +329,8 @@ class Registry(ProvidedItems):
     def _is_registered(self, ref: Any) -> bool:
         """Return True if the prompt, template or resource of a completion exists in this app or a mounted one."""
         name, uri = getattr(ref, "name", None), getattr(ref, "uri", None)
-        prompts = (definition.name for definition in self.all("prompts"))
-        templates = (definition.uri_template for definition in self.all_resources(templates=True))
+        prompts = (definition.name for definition in self.all(PROMPT))
+        templates = (definition.uri_template for definition in self.all(TEMPLATE))
         return name in prompts if uri is None else find_uri(uri, templates) is not None or self.has_resource(uri)
 
     def _hides_reference(self, ctx: ServerContext, params: Any) -> bool:
@@ -379,9 +360,9 @@ class Registry(ProvidedItems):
         """Return a tool of this app or of a mounted one, also a disabled one, with its registry. Raises LocalError."""
         if name in self.tools:
             return self, self.version_named("tools", name, version)
-        for inner, rest in self._in_mounted(name, "tools"):
+        for _, inner, rest in self.mounted_with(TOOL, name):
             return inner.find_tool(rest, version)
-        names = ", ".join(repr(definition.name) for definition in self.all("tools")) or "none"
+        names = ", ".join(repr(definition.name) for definition in self.all(TOOL)) or "none"
         raise LocalError(f"there is no tool {name!r}; the tools are {names}")
 
     def task_options(self) -> list[TaskOptions]:

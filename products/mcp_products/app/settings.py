@@ -40,8 +40,9 @@ from mcp_runtime.usage.rules import (
     is_number,
 )
 
-from .components.catalog import NAMESPACE, ListKind
+from .components.catalog import NAMESPACE
 from .components.functions import check_lifespan
+from .components.kinds import LISTS, ListKind
 from .components.visibility import text_set
 from .context.state import StateStore
 from .middleware.hooks import CallNext, MiddlewareContext
@@ -56,7 +57,6 @@ if TYPE_CHECKING:
     from mcp_runtime.transports.http_server.events import EventStore
 
 ModelT = TypeVar("ModelT", bound="BaseModel")
-_LISTS: Final = ("tools", "resources", "prompts")
 _POLICIES: Final = ("error", "warn", "replace", "ignore")
 OnDuplicate = Literal["error", "warn", "replace", "ignore"]
 LogLevel = Literal["DEBUG", "INFO", "WARNING", "ERROR", "CRITICAL"]
@@ -183,7 +183,7 @@ APP_RULES: Final[Mapping[str, Rule]] = {
     "tool_errors": Rule(_are_exceptions, "a tuple of exception classes, such as (KeyError,)"),
     "page_size": COUNT,
     "declare": Rule(
-        lambda value: are_texts(value) and {*value} <= {*_LISTS}, 'a list of "tools", "resources" and "prompts"'
+        lambda value: are_texts(value) and {*value} <= {*LISTS}, 'a list of "tools", "resources" and "prompts"'
     ),
     "capabilities": Rule(MAPPING.accepts, 'a dict, such as {"logging": {}}').or_none(),
     "keys": Rule(lambda value: hasattr(value, "lifetime"), "a KeyRing").or_none(),

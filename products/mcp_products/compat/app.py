@@ -8,7 +8,7 @@ from dataclasses import dataclass, fields
 from operator import attrgetter
 from typing import TYPE_CHECKING, Any, ClassVar, Final, Self, TypeVar, Unpack, cast, overload
 
-from mcp_products.app.components.visibility import ComponentKind
+from mcp_products.app.components.kinds import ComponentKind
 from mcp_products.app.context.current import get_context
 from mcp_products.app.middleware.authorization import AuthMiddleware, AuthorizationCheck, selected_component
 from mcp_products.app.middleware.hooks import Middleware, MiddlewareContext

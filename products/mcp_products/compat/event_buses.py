@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from typing import Any, Final, Protocol
 from weakref import ref
 
+from mcp_runtime.aio.tasks import BackgroundTasks
 from mcp_runtime.errors import LocalError
 from mcp_runtime.protocol.revision import Notification, Revision
 from mcp_runtime.server.subscriptions import SubscriptionBus
@@ -103,7 +104,7 @@ class BridgedSubscriptions(SubscriptionBus):
             )
         self._bus = bus
         self._rows = {row.name: row for row in revision.rows if isinstance(row, Notification)}
-        self._sending: set[asyncio.Task[None]] = set()
+        self._sending = BackgroundTasks()
         me = ref(self)
 
         def listen(event: ServerEvent) -> None:
@@ -126,6 +127,4 @@ class BridgedSubscriptions(SubscriptionBus):
     def _receive(self, event: ServerEvent) -> None:
         params = {"uri": event.uri} if isinstance(event, ResourceUpdated) else {}
         name = _UPDATED if params else next(name for name, listed in _LISTS.items() if listed == event)
-        task = asyncio.ensure_future(super().publish(self._rows[name], params))
-        self._sending.add(task)
-        task.add_done_callback(self._sending.discard)
+        self._sending.add(asyncio.ensure_future(super().publish(self._rows[name], params)))

@@ -13,7 +13,8 @@ from typing import Any, Final, Literal, Self, TypedDict, Unpack
 from pydantic import BaseModel, ConfigDict
 from pydantic.alias_generators import to_camel
 
-from mcp_products.app.components.visibility import ComponentKind, Texts
+from mcp_products.app.components.kinds import KINDS, ComponentKind
+from mcp_products.app.components.visibility import Texts
 from mcp_products.app.decorators import Registrations
 from mcp_products.app.providers.provider import Provider
 from mcp_products.app.transforms.transform import Namespace, Transform, TransformAdapter
@@ -23,7 +24,6 @@ from mcp_runtime.usage.rules import shown
 
 from .forms.form import FORM
 
-_KINDS: Final = ("tool", "resource", "template", "prompt")
 _log: Final = logging.getLogger("mcp_runtime.compat.fastmcp")
 
 _Folder = str | os.PathLike[str]
@@ -125,7 +125,7 @@ class FastMCPKeywords:
             raise TypeError(f'{method}(): keys={shown(keys)} is a set of its own, such as keys={{"tool:erase"}}')
         for key in keys:
             kind, _, name = key.partition(":")
-            if kind not in _KINDS or not name:
+            if kind not in KINDS or not name:
                 raise LocalError(f"{method}(): the key {key!r} is none: write 'tool:name' or 'resource:uri'")
             change(names={name.removesuffix("@")}, components={kind}, **criteria)
             criteria = {}  # Those after the first one are enabled as well.

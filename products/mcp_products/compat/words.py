@@ -12,13 +12,13 @@ from typing import Any, Final
 
 from pydantic_core import InitErrorDetails, PydanticCustomError, ValidationError
 
+from mcp_products.app.components.kinds import LISTS as LISTS
 from mcp_products.app.components.named_things import UnknownItemError
 from mcp_products.app.registry import Registry
 from mcp_runtime.errors import JSONRPCError, MCPError
 from mcp_runtime.protocol.jsonrpc import INTERNAL_ERROR, INVALID_PARAMS
 from mcp_runtime.protocol.models import PreSerialized, is_model, is_object, plain_of
 
-LISTS: Final = ("tools", "resources", "prompts")
 log: Final = logging.getLogger("mcp_runtime.compat")
 
 

@@ -4,16 +4,17 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from typing import Any, Final, Literal, NamedTuple, Protocol, Self
+from typing import Any, Final, NamedTuple, Protocol, Self
 
 from mcp_runtime.errors import LocalError
 from mcp_runtime.protocol.models import is_object
 from mcp_runtime.protocol.uris import uri_key, uri_key_with_fragment
 from mcp_runtime.server.context import ServerContext
 
+from .kinds import KINDS, RESOURCE, TEMPLATE, ComponentKind, Kind, ListKind
 from .named_things import NamedThing, things_named
-from .uris import URITemplate, Value, add_prefix, strip_name_prefix, strip_prefix, with_prefixed_name
-from .visibility import ComponentKind, VisibilityRule, is_enabled, session_rules
+from .uris import URITemplate, Value, add_prefix
+from .visibility import VisibilityRule, is_enabled, session_rules
 
 # Versions of tools, resources and prompts: their order, and the version that a request names in its `_meta`.
 
@@ -33,11 +34,6 @@ _CANDIDATE: Final = 3
 _RELEASED: Final = 4
 
 VersionKey = tuple[Any, ...]
-NamedList = Literal["tools", "prompts"]
-ListKind = Literal["tools", "resources", "prompts"]
-_KIND_OF_LIST: Final[Mapping[NamedList, ComponentKind]] = {"tools": "tool", "prompts": "prompt"}
-_RESOURCE: Final[ComponentKind] = "resource"
-_TEMPLATE: Final[ComponentKind] = "template"
 
 
 def version_key(version: str) -> VersionKey:
@@ -156,56 +152,30 @@ class Catalog:
         self.versions: dict[tuple[str, str], list[Any]] = {}
         self.version_ranges: list[VersionRange] = []
 
-    def _registered(self, kind: NamedList) -> Mapping[str, Component]:
-        registered: Mapping[str, Component] = vars(self)[kind]
+    def _registered(self, kind: ListKind) -> Mapping[str, Any]:
+        registered: Mapping[str, Any] = vars(self)[kind]
         return registered
 
-    def _registered_resources(self) -> Mapping[str, Any]:
-        registered: Mapping[str, Any] = vars(self)["resources"]
-        return registered
-
-    def all(self, kind: NamedList, session: Sequence[VisibilityRule] = ()) -> Iterator[Any]:
+    def all(self, kind: Kind, session: Sequence[VisibilityRule] = ()) -> Iterator[Any]:
         """Yield the definitions of what is enabled here and in mounted apps; the first one if a name occurs twice."""
-        return _highest(self._enabled(kind, session), "name")
+        return _highest(self._enabled(kind, session), kind.key)
 
-    def _enabled(self, kind: NamedList, session: Sequence[VisibilityRule] = ()) -> Iterator[tuple[Any, Component]]:
+    def _enabled(self, kind: Kind, session: Sequence[VisibilityRule] = ()) -> Iterator[tuple[Any, Component]]:
         """Yield the definitions and the components that are enabled, with all of their versions."""
         sources: dict[str, object] = {}
-        for source, definition, item in self._named(kind):
-            name = definition.name
-            if sources.setdefault(name, source) is source:
-                if self._shows(session, _KIND_OF_LIST[kind], (name,), item.tags, item.version):
-                    yield definition, item
+        for source, definition, item in self._listed(kind):
+            id: str = getattr(definition, kind.key)
+            is_first = sources.setdefault(id, source) is source
+            if is_first and self._shows(session, kind.name, (definition.name, id), item):
+                yield definition, item
 
-    def _named(self, kind: NamedList) -> Iterator[tuple[object, Any, Component]]:
-        for name, item in self._registered(kind).items():
-            yield from ((self, version.definition, version) for version in self._versions_of(kind, name, item))
+    def _listed(self, kind: Kind) -> Iterator[tuple[object, Any, Component]]:
+        for id, item in self._registered(kind.list).items():
+            if _kind_of(item, kind) is kind:
+                yield from ((self, version.definition, version) for version in self._versions_of(kind.list, id, item))
         for prefix, inner in self.mounted:
             for definition, item in inner._enabled(kind):
-                yield inner, with_prefixed_name(prefix, definition), item
-
-    def all_resources(self, *, templates: bool, session: Sequence[VisibilityRule] = ()) -> Iterator[Any]:
-        """Yield the definitions of all resources, or of all resource templates, that are enabled."""
-        return _highest(self._enabled_resources(templates, session), "uri_template" if templates else "uri")
-
-    def _enabled_resources(
-        self, templates: bool, session: Sequence[VisibilityRule] = ()
-    ) -> Iterator[tuple[Any, ResourceItem]]:
-        field, kind = ("uri_template", _TEMPLATE) if templates else ("uri", _RESOURCE)
-        own = [resource for resource in self._registered_resources().values() if resource.is_template is templates]
-        entries = [
-            (version.definition, version)
-            for resource in own
-            for version in self._versions_of("resources", resource.uri, resource)
-        ]
-        for prefix, inner in self.mounted:
-            for definition, resource in inner._enabled_resources(templates):
-                uri = add_prefix(prefix, getattr(definition, field))
-                entries.append((definition.model_copy(update={field: uri}), resource))
-        for definition, resource in entries:
-            names = (definition.name, getattr(definition, field))
-            if self._shows(session, kind, names, resource.tags, resource.version):
-                yield definition, resource
+                yield inner, kind.outside(prefix, definition), item
 
     def _versions_of(self, kind: str, name: str, item: Any) -> Sequence[Any]:
         """Return all versions of a component of this app, the highest first; the component itself if it has none."""
@@ -226,14 +196,14 @@ class Catalog:
 
     def has_item(self, item: Any) -> bool:
         """Return True if a resource is one of this app itself."""
-        return self._registered_resources().get(item.uri) is item
+        return self._registered("resources").get(item.uri) is item
 
     def version_named(self, kind: ListKind, name: str, version: str | None) -> Any:
         """Return a component of this app by its registered name, the highest version without `version`.
 
         Raises LocalError if it does not have the version.
         """
-        item = vars(self)[kind][name]
+        item = self._registered(kind)[name]
         if version is None:
             return item
         versions = self._versions_of(kind, name, item)
@@ -245,19 +215,14 @@ class Catalog:
         raise LocalError(f"version={version!r}: there is no such version of {name!r}; the versions are {existing}")
 
     def _shows(
-        self,
-        session: Sequence[VisibilityRule],
-        kind: ComponentKind,
-        names: Sequence[str],
-        tags: frozenset[str],
-        version: str | None = None,
+        self, session: Sequence[VisibilityRule], kind: ComponentKind, names: Sequence[str], item: Component
     ) -> bool:
         """Return True if a component is enabled: by the rules of the session, else by those of this app."""
-        if self.version_ranges and not all(allowed.accepts(version) for allowed in self.version_ranges):
+        if self.version_ranges and not all(allowed.accepts(item.version) for allowed in self.version_ranges):
             return False
         if not self.visibility and not session:
             return True
-        return is_enabled(session, kind, names, tags, is_enabled(self.visibility, kind, names, tags))
+        return is_enabled(session, kind, names, item.tags, is_enabled(self.visibility, kind, names, item.tags))
 
     def rules_of(self, ctx: ServerContext) -> Sequence[VisibilityRule]:
         """Return the rules of the session, whose names are those of the outermost app."""
@@ -266,56 +231,47 @@ class Catalog:
         owner: Any = ctx.connection_state
         return session_rules(owner, ctx.channel)
 
-    def selected(
-        self, kind: ListKind, name: str, params: Any, session: Sequence[VisibilityRule] = ()
-    ) -> tuple[bool, Any]:
+    def selected(self, kind: Kind, name: str, params: Any, session: Sequence[VisibilityRule] = ()) -> tuple[bool, Any]:
         """Return whether there is something with this name or URI, and the version of it that a request gets.
 
         That is the highest one that is enabled, or that the request names; None if there is none.
 
         Args:
-            kind: The list that it stands in.
+            kind: Its kind; with `TEMPLATE`, `name` may be a URI template too.
             name: Its name, or a URI that it serves.
             params: The params of the request, or a definition of a list.
             session: The rules of the session.
         """
-        candidates = self._candidates_for(kind, name)
+        candidates = self._candidates(kind, name)
         requested = requested_version(params) if any(one.item.version is not None for one in candidates) else None
         for item, own_kind, names in candidates:
-            if is_requested(item.version, requested) and self._shows(session, own_kind, names, item.tags, item.version):
+            if is_requested(item.version, requested) and self._shows(session, own_kind, names, item):
                 return True, item
         return bool(candidates), None
 
-    def _candidates_for(self, kind: ListKind, name: str) -> list[VersionCandidate]:
+    def _candidates(self, kind: Kind, name: str) -> list[VersionCandidate]:
         """Return the versions of what has a name, or serves a URI, the highest first; disabled ones included."""
-        if kind == "resources":
-            return self._candidates_at(name)
-        own_kind = _KIND_OF_LIST[kind]
-        own = self._registered(kind).get(name)
+        own = self._own(kind, name)
         if own is not None:
-            return [VersionCandidate(version, own_kind, (name,)) for version in self._versions_of(kind, name, own)]
-        for inner, rest in self._in_mounted(name, kind):
+            id, own_kind = name if kind.is_named else own.uri, _kind_of(own, kind).name
             return [
-                VersionCandidate(item, own_kind, (name,))
-                for item in inner._enabled_of(inner._candidates_for(kind, rest))
+                VersionCandidate(item, own_kind, (id,) if kind.is_named else (item.definition.name, id))
+                for item in self._versions_of(kind.list, id, own)
+            ]
+        for prefix, inner, rest in self.mounted_with(kind, name):
+            inside = inner._candidates(kind, rest)
+            enabled = inner._enabled_of(inside)
+            return [
+                one._replace(names=(name,) if kind.is_named else (one.names[0], add_prefix(prefix, one.names[1])))
+                for one in inside
+                if one.item in enabled
             ]
         return []
 
-    def _candidates_at(self, uri: str) -> list[VersionCandidate]:
-        match = self._resource(uri)
-        if match is not None:
-            own_kind: ComponentKind = "template" if match[0].is_template else "resource"
-            versions = self._versions_of("resources", match[0].uri, match[0])
-            return [VersionCandidate(item, own_kind, (item.definition.name, item.uri)) for item in versions]
-        for prefix, inner, rest in self.mounted_at(uri):
-            if inside := inner._candidates_at(rest):
-                enabled = inner._enabled_of(inside)
-                return [
-                    VersionCandidate(one.item, one.kind, (one.names[0], add_prefix(prefix, one.names[1])))
-                    for one in inside
-                    if one.item in enabled
-                ]
-        return []
+    def _enabled_of(self, candidates: list[VersionCandidate]) -> list[Any]:
+        """Return the versions that this app enables; all of them if it enables none, since it refuses them itself."""
+        shown = [one.item for one in candidates if self._shows((), one.kind, one.names, one.item)]
+        return shown or [one.item for one in candidates]
 
     def hides(self, thing: NamedThing, params: Any, session: Sequence[VisibilityRule] = ()) -> bool:
         """Return True if there is such a thing, and a rule of this app, of a mounted one or of the session disables it.
@@ -325,56 +281,41 @@ class Catalog:
             params: The params of the message.
             session: The rules of the session.
         """
-        kind, id = thing
-        if kind == "task":
+        if thing.kind == "task":
             return False
-        if kind == "tool" or kind == "prompt":
-            own_list: NamedList = "tools" if kind == "tool" else "prompts"
-            exists, item = self.selected(own_list, id, params, session)
-            inside = list(self._in_mounted(id, own_list)) if id not in self._registered(own_list) else []
-        else:
-            exists, item = self._selected_at(id, params, session)
-            own = self._resource(id) is not None or self._registered_as(id) is not None
-            inside = [] if own else list(self._at_mounted(id))
+        kind = named_kind(thing.kind)
+        exists, item = self.selected(kind, thing.id, params, session)
         if exists and item is None:
             return True
-        return bool(inside) and inside[0][0].hides(NamedThing(kind, inside[0][1]), params)
+        inside = None if self._own(kind, thing.id) is not None else next(self.mounted_with(kind, thing.id), None)
+        return inside is not None and inside[1].hides(NamedThing(thing.kind, inside[2]), params)
 
-    def _selected_at(self, uri: str, params: Any, session: Sequence[VisibilityRule]) -> tuple[bool, Any]:
-        """Return what `selected` does for a URI, or for a URI template as a reference names it."""
-        found = self.template_at(uri)
-        if found is None or self._resource(uri) is not None:
-            return self.selected("resources", uri, params, session)
-        kind = _TEMPLATE if found[1].is_template else _RESOURCE
-        names = (found[1].definition.name, found[0])
-        shown = self._shows(session, kind, names, found[1].tags, found[1].version)
-        return True, found[1] if shown else None
+    def _own(self, kind: Kind, name: str) -> Any:
+        """Return what this app itself has with a name, or what serves a URI, disabled or not; None if there is none."""
+        if kind.is_named:
+            return self._registered(kind.list).get(name)
+        match = self._resource(name)
+        if match is None and kind is TEMPLATE:
+            return self._registered_as(name)
+        return match and match[0]
 
-    def _at_mounted(self, uri: str) -> Iterator[tuple[Self, str]]:
-        """Yield the mounted apps that have a URI or a URI template, with its form there."""
-        for _, inner, rest in self.mounted_at(uri):
-            if inner.has_resource(rest) or inner.template_at(rest) is not None:
-                yield inner, rest
+    def mounted_with(self, kind: Kind, name: str) -> Iterator[tuple[str, Self, str]]:
+        """Yield the mounted apps that have something with a name or a URI, with their prefixes and its form there."""
+        for prefix, inner in self.mounted:
+            rest = kind.inside(prefix, name)
+            if rest is not None and inner._has(kind, rest):
+                yield prefix, inner, rest
 
-    def _enabled_of(self, candidates: list[VersionCandidate]) -> list[Any]:
-        """Return the versions that this app enables; all of them if it enables none, since it refuses them itself."""
-        shown = [
-            one.item for one in candidates if self._shows((), one.kind, one.names, one.item.tags, one.item.version)
-        ]
-        return shown or [one.item for one in candidates]
-
-    def component(self, kind: NamedList, name: str) -> Component | None:
-        """Return the tool or the prompt of this name, also of a mounted app, disabled ones included."""
-        own = self._registered(kind).get(name)
-        return own or next((inner.component(kind, rest) for inner, rest in self._in_mounted(name, kind)), None)
+    def _has(self, kind: Kind, name: str) -> bool:
+        return self._own(kind, name) is not None or any(self.mounted_with(kind, name))
 
     def resource_at(self, uri: str) -> tuple[str, ResourceItem] | None:
         """Return the resource that serves a URI, also of a mounted app, with its URI or URI template here."""
         if (match := self._resource(uri)) is not None:
             return match[0].uri, match[0]
-        for prefix, inner, rest in self.mounted_at(uri):
-            if (match_inside := inner.resource_at(rest)) is not None:
-                return add_prefix(prefix, match_inside[0]), match_inside[1]
+        for prefix, inner, rest in self.mounted_with(RESOURCE, uri):
+            found = inner.resource_at(rest)
+            return found and (add_prefix(prefix, found[0]), found[1])
         return None
 
     def template_at(self, uri_template: str) -> tuple[str, ResourceItem] | None:
@@ -382,13 +323,12 @@ class Catalog:
         own = self._registered_as(uri_template)
         if own is not None:
             return own.uri, own
-        inside = self.mounted_at(uri_template)
+        inside = self.mounted_with(TEMPLATE, uri_template)
         return next((match for _, inner, rest in inside if (match := inner.template_at(rest))), None)
 
     def has_resource(self, uri: str) -> bool:
         """Return True if a resource has this URI, or a resource template matches it."""
-        inside = self.mounted_at(uri)
-        return self._resource(uri) is not None or any(inner.has_resource(rest) for _, inner, rest in inside)
+        return self._has(RESOURCE, uri)
 
     def written_uri(self, uri: str) -> str:
         """Return a URI that something here serves, spelled as it is registered: rules and middleware compare that."""
@@ -397,9 +337,8 @@ class Catalog:
             resource = match[0]
             written: str = resource.template.written_as(uri) if resource.is_template else resource.uri
             return written
-        for prefix, inner, rest in self.mounted_at(uri):
-            if inner.has_resource(rest):
-                return add_prefix(prefix, inner.written_uri(rest))
+        for prefix, inner, rest in self.mounted_with(RESOURCE, uri):
+            return add_prefix(prefix, inner.written_uri(rest))
         return uri
 
     def _resource(self, uri: str) -> tuple[Any, dict[str, Value]] | None:
@@ -407,7 +346,7 @@ class Catalog:
 
         A resource with the URI takes precedence over one with another spelling of it, and that over templates.
         """
-        registered = self._registered_resources()
+        registered = self._registered("resources")
         exact = registered.get(uri)
         if exact is not None and not exact.is_template:
             return exact, {}
@@ -426,7 +365,7 @@ class Catalog:
 
         A fragment names a part of a resource: without one that has it, this is the resource.
         """
-        registered = self._registered_resources()
+        registered = self._registered("resources")
         exact = registered.get(uri)
         if exact is not None and (templates or not exact.is_template):
             return exact
@@ -437,18 +376,16 @@ class Catalog:
                     return item
         return None
 
-    def mounted_at(self, uri: str) -> Iterator[tuple[str, Self, str]]:
-        """Yield the mounted apps that may have a URI or a URI template, with their prefixes and its form there."""
-        for prefix, inner in self.mounted:
-            if (rest := strip_prefix(prefix, uri)) is not None:
-                yield prefix, inner, rest
 
-    def _in_mounted(self, name: str, kind: NamedList) -> Iterator[tuple[Self, str]]:
-        """Yield the mounted app that has this item, and the name of the item in that app."""
-        for prefix, inner in self.mounted:
-            rest = strip_name_prefix(prefix, name)
-            if rest is not None and inner.component(kind, rest) is not None:
-                yield inner, rest
+def named_kind(name: str) -> Kind:
+    """Return the kind to look for what a message names: its URI may be that of a resource or of a template."""
+    kind = KINDS[name]
+    return kind if kind.is_named else TEMPLATE
+
+
+def _kind_of(item: Any, kind: Kind) -> Kind:
+    """Return the kind of a component that was found as one of a kind, which may be a resource or a template."""
+    return kind if kind.is_named else TEMPLATE if item.is_template else RESOURCE
 
 
 def _highest(entries: Iterable[tuple[Any, Component]], field: str) -> Iterator[Any]:
@@ -481,34 +418,14 @@ class ScopedCatalog(Catalog):
         return tuple(scope for thing in things_named(name, params) for scope in self._scopes_of(thing, params))
 
     def _scopes_of(self, thing: NamedThing, params: Any) -> tuple[str, ...]:
-        match thing.kind:
-            case "tool":
-                return self._scopes("tools", thing.id, params)
-            case "prompt":
-                return self._scopes("prompts", thing.id, params)
-            case "resource" | "template":
-                return self._scopes_at(thing.id, params)
-            case "task":
-                return ()  # A task has the scopes that its call needed.
+        """Return the scopes of what a message names. A task has those that its call needed."""
+        return () if thing.kind == "task" else self._scopes(named_kind(thing.kind), thing.id, params)
 
-    def _scopes(self, kind: NamedList, name: str, params: Any) -> tuple[str, ...]:
+    def _scopes(self, kind: Kind, name: str, params: Any) -> tuple[str, ...]:
         if (self.versions or self.version_ranges) and (item := self.selected(kind, name, params)[1]) is not None:
             return tuple(item.scopes)
-        own = self._registered(kind).get(name)
+        own = self._own(kind, name)
         if own is not None:
-            return own.scopes
-        return next((inner._scopes(kind, rest, params) for inner, rest in self._in_mounted(name, kind)), ())
-
-    def _scopes_at(self, uri: str, params: Any) -> tuple[str, ...]:
-        """Return the scopes of a resource, or of a resource template given by its URI template."""
-        if (self.versions or self.version_ranges) and (item := self.selected("resources", uri, params)[1]) is not None:
-            return tuple(item.scopes)
-        match = self._resource(uri)
-        resource = self._registered_as(uri) if match is None else match[0]
-        if resource is not None:
-            scopes: tuple[str, ...] = resource.scopes
+            scopes: tuple[str, ...] = own.scopes
             return scopes
-        for _, inner, rest in self.mounted_at(uri):
-            if inner.has_resource(rest) or inner._registered_as(rest) is not None:
-                return inner._scopes_at(rest, params)
-        return ()
+        return next((inner._scopes(kind, rest, params) for _, inner, rest in self.mounted_with(kind, name)), ())

@@ -4,17 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Sequence
 from functools import lru_cache
-from typing import Any, Final, Literal, NamedTuple, Protocol
+from typing import Any, Final, NamedTuple, Protocol
 
 from mcp_runtime.errors import LocalError
 from mcp_runtime.protocol.uris import uri_key_with_fragment
 from mcp_runtime.session.interfaces import Channel
 
-ComponentKind = Literal["tool", "resource", "template", "prompt"]
+from .kinds import KINDS, LISTS, ComponentKind
+
 Texts = Collection[str]
 
-_KINDS: Final[tuple[ComponentKind, ...]] = ("tool", "resource", "template", "prompt")
-_LIST_OF_KIND: Final = {"tool": "tools", "resource": "resources", "template": "resources", "prompt": "prompts"}
 _CRITERIA: Final = ("names", "tags", "kinds")
 _MAX_USERS: Final = 10_000  # Users of a stateless endpoint whose rules are stored; the oldest are dropped.
 
@@ -37,13 +36,15 @@ class VisibilityRule(NamedTuple):
 
     def _has_uri(self, kind: ComponentKind, names: Iterable[str | None]) -> bool:
         """Return True if one of the names is a URI that the rule has in another spelling."""
-        keys = _uri_keys(self.names) if self.names and _LIST_OF_KIND[kind] == "resources" else ()
+        keys = _uri_keys(self.names) if self.names and not KINDS[kind].is_named else ()
         return bool(keys) and any(name is not None and uri_key_with_fragment(name) in keys for name in names)
 
     @property
     def lists(self) -> list[str]:
         """The lists that this rule can change: "tools", "resources" and "prompts"."""
-        return list(dict.fromkeys(_LIST_OF_KIND[kind] for kind in _KINDS if self.kinds is None or kind in self.kinds))
+        return list(
+            dict.fromkeys(kind.list for kind in KINDS.values() if self.kinds is None or kind.name in self.kinds)
+        )
 
 
 @lru_cache(maxsize=256)
@@ -66,7 +67,7 @@ def visibility_rule(
         None if texts is None else text_set(f"{method}()", keyword, texts)
         for keyword, texts in (("names", names), ("tags", tags), ("components", components))
     ]
-    unknown = (criteria[2] or frozenset()) - {*_KINDS}
+    unknown = (criteria[2] or frozenset()) - KINDS.keys()
     if unknown:
         raise LocalError(
             f"{method}(): components={sorted(unknown)!r} is unknown; use 'tool', 'resource', 'template' or 'prompt'"
@@ -217,7 +218,7 @@ class VisibilityControl:
         session = self._visibility_session("reset_visibility")
         if owner.visibility is not None:
             owner.visibility.clear(session)
-        await owner.notify_lists_changed(("tools", "resources", "prompts"))
+        await owner.notify_lists_changed(LISTS)
 
     async def _change(self, rule: VisibilityRule) -> None:
         owner: SessionOwner = self.connection_state

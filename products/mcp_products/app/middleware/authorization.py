@@ -12,10 +12,11 @@ from mcp_runtime.protocol.jsonrpc import INVALID_REQUEST
 from mcp_runtime.session.interfaces import AuthenticatedUser
 from mcp_runtime.usage.texts import quoted
 
-from ..components.catalog import ListKind
+from ..components.catalog import named_kind
+from ..components.kinds import KINDS, PROMPT, RESOURCE, TEMPLATE, TOOL, ComponentKind, Kind
 from ..components.named_things import task_lists_of, things_named
-from ..components.visibility import ComponentKind, text_set
-from ..providers.provider import ProvidedList, listed_tags
+from ..components.visibility import text_set
+from ..providers.provider import listed_tags
 from .hooks import CallNext, Middleware, MiddlewareContext
 
 
@@ -110,19 +111,19 @@ class AuthMiddleware(Middleware):
 
     async def on_list_tools(self, context: MiddlewareContext, call_next: CallNext) -> Any:
         """Return the tools that the user may call."""
-        return await self._filter(context, await call_next(context), "tool", "name")
+        return await self._filter(context, await call_next(context), TOOL)
 
     async def on_list_prompts(self, context: MiddlewareContext, call_next: CallNext) -> Any:
         """Return the prompts that the user may get."""
-        return await self._filter(context, await call_next(context), "prompt", "name")
+        return await self._filter(context, await call_next(context), PROMPT)
 
     async def on_list_resources(self, context: MiddlewareContext, call_next: CallNext) -> Any:
         """Return the resources that the user may read."""
-        return await self._filter(context, await call_next(context), "resource", "uri")
+        return await self._filter(context, await call_next(context), RESOURCE)
 
     async def on_list_resource_templates(self, context: MiddlewareContext, call_next: CallNext) -> Any:
         """Return the resource templates that the user may read."""
-        return await self._filter(context, await call_next(context), "template", "uri_template")
+        return await self._filter(context, await call_next(context), TEMPLATE)
 
     async def on_request(self, context: MiddlewareContext, call_next: CallNext) -> Any:
         """Refuse a request that names a tool, a prompt or a resource that a check does not allow.
@@ -135,13 +136,13 @@ class AuthMiddleware(Middleware):
         result = await call_next(context)
         if (items := _FURTHER_LISTS.get(context.name)) is None:
             return result
-        allowed = await self._filter(context, getattr(result, items), "resource", "uri")
+        allowed = await self._filter(context, getattr(result, items), RESOURCE)
         return result.model_copy(update={items: allowed})
 
-    async def _filter(self, context: MiddlewareContext, items: Sequence[Any], kind: ComponentKind, field: str) -> Any:
+    async def _filter(self, context: MiddlewareContext, items: Sequence[Any], kind: Kind) -> Any:
         if _has_no_users(context):
             return items
-        return [item for item in items if not await self._refusals(context, kind, getattr(item, field), item)]
+        return [item for item in items if not await self._refusals(context, kind.name, getattr(item, kind.key), item)]
 
     async def _require(self, context: MiddlewareContext, kind: ComponentKind, name: str) -> None:
         refusals = [] if _has_no_users(context) else await self._refusals(context, kind, name, context.message)
@@ -189,16 +190,11 @@ async def _provided_tags(context: MiddlewareContext, kind: ComponentKind, name: 
     registry = context.app.registry
     if not registry.has_providers:
         return frozenset()
-    kinds: dict[str, ProvidedList] = {"tool": "tools", "prompt": "prompts", "template": "resource_templates"}
-    definitions = await registry.definitions_provided(kinds.get(kind, "resources"), name, context.ctx)
+    definitions = await registry.definitions_provided(KINDS[kind], name, context.ctx)
     return frozenset(tag for definition in definitions for tag in listed_tags(definition))
 
 
 def selected_component(context: MiddlewareContext, kind: ComponentKind, name: str, item: Any) -> Any:
     """Return the component of an app in the version of a request or a definition; None if it does not exist."""
     catalog = context.app.registry
-    kinds: dict[str, ListKind] = {"tool": "tools", "prompt": "prompts"}
-    exists, component = catalog.selected(kinds.get(kind, "resources"), name, item, catalog.rules_of(context.ctx))
-    if not exists and kind in ("resource", "template") and (match := catalog.template_at(name)) is not None:
-        return match[1]
-    return component
+    return catalog.selected(named_kind(kind), name, item, catalog.rules_of(context.ctx))[1]

@@ -16,6 +16,8 @@ from mcp_runtime.errors import LocalError
 from mcp_runtime.protocol.connection import RequestReceived
 from mcp_runtime.server.context import ServerContext
 
+from ..components.kinds import BY_LIST_HANDLER
+
 Handler = Callable[[ServerContext, Any], Awaitable[Any]]
 MiddlewareFunction = Callable[[str, ServerContext, Any, Handler], Awaitable[Any]]
 _HOOKS: Final = (
@@ -24,12 +26,7 @@ _HOOKS: Final = (
     *("on_list_tools", "on_list_resources", "on_list_resource_templates", "on_list_prompts"),
 )
 # The property of a list result that its hook gets and returns.
-_ITEMS: Final = {
-    "on_list_tools": "tools",
-    "on_list_resources": "resources",
-    "on_list_resource_templates": "resource_templates",
-    "on_list_prompts": "prompts",
-}
+_ITEMS: Final = {f"on_{name}": kind.items for name, kind in BY_LIST_HANDLER.items()}
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -18,6 +18,7 @@ from typing import Any, Final, TypeVar
 from mcp_runtime.aio.threads import worker_threads
 from mcp_runtime.errors import LocalError
 
+from ..components.kinds import LISTS
 from .provider import Provider
 
 # Decorators that mark functions of a file, for `FileSystemProvider`.
@@ -27,7 +28,6 @@ F = TypeVar("F", bound=Callable[..., Any])
 TOOL_MARK: Final = "__mcp_tool__"
 RESOURCE_MARK: Final = "__mcp_resource__"
 PROMPT_MARK: Final = "__mcp_prompt__"
-_LISTS: Final = ("tools", "resources", "prompts")
 _log: Final = logging.getLogger("mcp_runtime.app.providers.file_system")
 _Signature = Mapping[Path, tuple[int, int]]
 
@@ -87,7 +87,7 @@ class FileSystemProvider(Provider):
         files = _scan(self._folder)
         inner = self._load(app, files)
         if self._reload:
-            app.registry.declared = {*app.registry.declared, "tools", "resources", "prompts"}
+            app.registry.declared = {*app.registry.declared, *LISTS}
             inner.registry.lifespan = self._watching(app, inner, files)
         app.mount(inner, prefix)
 
@@ -172,9 +172,9 @@ def _add_functions(app: Any, module: ModuleType) -> None:
 def _replace(app: Any, loaded: Any) -> None:
     """Give an app the functions of another one, and notify clients of lists that have changed."""
     registry, new = app.registry, loaded.registry
-    before = {kind: [item.definition for item in registry.all_versions(kind)] for kind in _LISTS}
+    before = {kind: [item.definition for item in registry.all_versions(kind)] for kind in LISTS}
     registry.versions = new.versions
-    for kind in _LISTS:
+    for kind in LISTS:
         own = getattr(registry, kind)
         own.clear()
         own.update(getattr(new, kind))

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import AsyncGenerator, Awaitable, Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import AsyncGenerator, Awaitable, Callable, Iterable, Iterator, Sequence
 from contextlib import asynccontextmanager
 from functools import partial
-from typing import Any, Final, Literal
+from typing import Any, Final
 
 from mcp_runtime.errors import MCPError
 from mcp_runtime.protocol.models import is_list, is_object
-from mcp_runtime.protocol.uris import find_uri, uri_key, uri_key_with_fragment
+from mcp_runtime.protocol.uris import find_uri, uri_key
 from mcp_runtime.server.context import ServerContext
 from mcp_runtime.usage.texts import error_text
 
@@ -25,33 +25,13 @@ from ..components.catalog import (
     with_requested_version,
     with_versions,
 )
+from ..components.kinds import PROMPT, RESOURCE, TEMPLATE, Kind
 from ..components.named_things import UnknownItemError
-from ..components.uris import (
-    add_prefix,
-    may_serve,
-    strip_name_prefix,
-    strip_prefix,
-    with_prefixed_links,
-    with_prefixed_name,
-    with_prefixed_uri,
-)
-from ..components.visibility import ComponentKind, VisibilityRule, is_enabled
+from ..components.uris import may_serve
+from ..components.visibility import VisibilityRule, is_enabled
 
 CallNext = Callable[[ServerContext, Any], Awaitable[Any]]
-ProvidedList = Literal["tools", "prompts", "resources", "resource_templates"]
 _log: Final = logging.getLogger("mcp_runtime.app.providers.provider")
-
-_KINDS: Final[Mapping[ProvidedList, ComponentKind]] = {
-    "tools": "tool",
-    "prompts": "prompt",
-    "resources": "resource",
-    "resource_templates": "template",
-}
-_LIST_OF_HANDLER: Final[Mapping[str, ProvidedList]] = {
-    "call_tool": "tools",
-    "get_prompt": "prompts",
-    "read_resource": "resources",
-}
 
 
 class Provider:
@@ -171,11 +151,11 @@ def highest_versions(definitions: Sequence[Any], key: str) -> list[Any]:
     return [same[0] if len(same) == 1 else _highest(same) for same in by_id.values()]
 
 
-def in_listed_version(kind: ProvidedList, name: str, params: Any, definitions: Sequence[Any]) -> Any:
+def in_listed_version(kind: Kind, name: str, params: Any, definitions: Sequence[Any]) -> Any:
     """Return params that name the version that a request gets: the one it names, else the highest.
 
     Args:
-        kind: The list of what the request is for.
+        kind: The kind of what the request is for.
         name: Its name, or its URI.
         params: The params of the request.
         definitions: The definitions of what it is for. Without versions, the params remain as they are.
@@ -189,7 +169,7 @@ def in_listed_version(kind: ProvidedList, name: str, params: Any, definitions: S
     for version in versions:
         if is_requested(version, requested):
             return with_requested_version(params, version)
-    raise UnknownItemError(kind, name, f" in the version {requested!r}")
+    raise UnknownItemError(kind.items, name, f" in the version {requested!r}")
 
 
 def _highest(definitions: Sequence[Any]) -> Any:
@@ -266,167 +246,148 @@ class ProvidedItems(ScopedCatalog):
 
     # ---- lists ------------------------------------------------------------------------------------------------------
 
-    async def provided(self, kind: ProvidedList, ctx: ServerContext, own: list[Any]) -> list[Any]:
+    async def provided(self, kind: Kind, ctx: ServerContext, own: list[Any]) -> list[Any]:
         """Return the definitions of a list: those of the app itself, then those of providers.
 
         A provider that fails is left out, and logged.
         """
-        key = _key_of(kind)
-        own_ids = {_comparable(key, getattr(item, key)) for item in own}
-        listed = await self._all_provided(kind, ctx)
-        provided = [item for item in listed if _comparable(key, getattr(item, key)) not in own_ids]
-        enabled = [
-            item
-            for item in provided
-            if self._enables(self.rules_of(ctx), kind, (item.name, getattr(item, key)), listed_tags(item))
-        ]
-        return [*own, *highest_versions(enabled, key)]
+        own_ids = {_id_of(kind, item) for item in own}
+        provided = [item for item in await self._all_provided(kind, ctx) if _id_of(kind, item) not in own_ids]
+        return [*own, *highest_versions(self._enabled_among(provided, kind, self.rules_of(ctx)), kind.key)]
 
-    async def _all_provided(self, kind: ProvidedList, ctx: ServerContext) -> list[Any]:
+    async def _all_provided(self, kind: Kind, ctx: ServerContext) -> list[Any]:
         """Return what providers have, in all versions; if several have a name, what the first one has."""
         lists = [self._provided_by(provider, kind, ctx) for provider in self.providers]
         lists += [inner._provided_inside(prefix, kind, ctx) for prefix, inner in self.mounted if inner.has_providers]
         sources: dict[str, int] = {}
         items: list[Any] = []
         for source, listed in enumerate(await asyncio.gather(*lists)):
-            for item in listed:
-                id = _comparable(_key_of(kind), getattr(item, _key_of(kind)))
-                if sources.setdefault(id, source) == source:
-                    items.append(item)
+            items += [item for item in listed if sources.setdefault(_id_of(kind, item), source) == source]
         return in_ranges(items, self.version_ranges) if self.version_ranges else items
 
-    async def _provided_by(self, provider: Provider, kind: ProvidedList, ctx: ServerContext) -> list[Any]:
+    async def _provided_by(self, provider: Provider, kind: Kind, ctx: ServerContext) -> list[Any]:
         try:
-            return [*await getattr(provider, f"list_{kind}")(ctx)]
+            return [*await getattr(provider, f"list_{kind.items}")(ctx)]
         except MCPError as error:
-            _log.warning("the %s of %r are left out: %s", kind, provider, error_text(error))
+            _log.warning("the %s of %r are left out: %s", kind.items, provider, error_text(error))
             return []
 
-    async def _provided_inside(self, prefix: str, kind: ProvidedList, ctx: ServerContext) -> list[Any]:
+    async def _provided_inside(self, prefix: str, kind: Kind, ctx: ServerContext) -> list[Any]:
         """Return what the providers of this app have, with the prefix that the app has outside."""
-        key = _key_of(kind)
-        items = [
+        enabled = self._enabled_among(await self._all_provided(kind, ctx), kind, ())
+        return [kind.outside(prefix, item) for item in enabled]
+
+    def _enabled_among(self, items: Iterable[Any], kind: Kind, session: Sequence[VisibilityRule]) -> list[Any]:
+        return [
             item
-            for item in await self._all_provided(kind, ctx)
-            if self._enables((), kind, (item.name, getattr(item, key)), listed_tags(item))
+            for item in items
+            if self._enables(session, kind, (item.name, getattr(item, kind.key)), listed_tags(item))
         ]
-        if key == "name":
-            return [with_prefixed_name(prefix, item) for item in items]
-        return [item.model_copy(update={key: add_prefix(prefix, getattr(item, key))}) for item in items]
 
     def _enables(
-        self, session: Sequence[VisibilityRule], kind: ProvidedList, names: Sequence[str], tags: Iterable[str]
+        self, session: Sequence[VisibilityRule], kind: Kind, names: Sequence[str], tags: Iterable[str]
     ) -> bool:
         """Return True unless a rule of the session, or else of this app, disables what has these names and tags."""
-        by_app = is_enabled(self.visibility, _KINDS[kind], names, tags)
-        return is_enabled(session, _KINDS[kind], names, tags, by_app)
+        return is_enabled(session, kind.name, names, tags, is_enabled(self.visibility, kind.name, names, tags))
 
     # ---- requests ---------------------------------------------------------------------------------------------------
 
-    async def serve_provided(self, name: str, ctx: ServerContext, params: Any, states: Any) -> Any:
+    async def serve_provided(self, kind: Kind, ctx: ServerContext, params: Any, states: Any) -> Any:
         """Return the result of a request for something that the app itself does not have; None if nobody has it.
 
         Args:
-            name: The name of the handler, such as "call_tool".
+            kind: The kind of what the request is for.
             ctx: The context of the request.
             params: Its params.
             states: The states of lifespans.
         """
-        kind = _LIST_OF_HANDLER[name]
-        key = _key_of(kind)
-        id: str = getattr(params, key)
+        id: str = getattr(params, kind.key)
         if self.visibility or self.version_ranges or self.rules_of(ctx):
             params = await self._allowed(kind, id, ctx, params)
             if params is None:
                 return None
-        candidates = [*self._candidates(key, id)]
+        candidates = [*self._sources(kind, id)]
         for source, inside, prefix in candidates:
             if len(candidates) > 1 and not (await self._definitions(source, kind, inside, ctx))[1]:
                 continue
             if isinstance(source, Provider):
-                return await self._serve_from(source, name, ctx, params)
+                return await self._serve_from(source, kind, ctx, params)
             ctx.is_mounted = True
-            result = await source.handle(name, ctx, params.model_copy(update={key: inside}), states)
-            if key == "uri":
-                return with_prefixed_uri(result, inside, id, prefix)
-            return with_prefixed_links(prefix, result)
+            result = await source.handle(kind.handler, ctx, params.model_copy(update={kind.key: inside}), states)
+            return kind.result_outside(prefix, result, inside, id)
         return None
 
-    async def _allowed(self, kind: ProvidedList, id: str, ctx: ServerContext, params: Any) -> Any:
+    async def _allowed(self, kind: Kind, id: str, ctx: ServerContext, params: Any) -> Any:
         """Return params with a version in the ranges of this app; None for what the app disables, or does not list.
 
         Raises JSONRPCError (invalid params) for a version that is not listed.
         """
         listed, definitions = await self._definitions(self, kind, id, ctx)
         if not definitions:
-            ids = (id,) if _key_of(kind) == "name" else (id, uri_key(id))
+            ids = (id,) if kind.is_named else (id, uri_key(id))
             return params if not self.version_ranges and self._enables(self.rules_of(ctx), kind, ids, ()) else None
         first = definitions[0]
-        names = (first.name, id, getattr(first, _key_of(listed)))
+        names = (first.name, id, getattr(first, listed.key))
         if not self._enables(self.rules_of(ctx), listed, names, listed_tags(first)):
             return None
         return in_listed_version(kind, id, params, definitions) if self.version_ranges else params
 
-    async def _serve_from(self, provider: Provider, name: str, ctx: ServerContext, params: Any) -> Any:
+    async def _serve_from(self, provider: Provider, kind: Kind, ctx: ServerContext, params: Any) -> Any:
         """Return the result of a provider. Raises JSONRPCError for a version that it does not list."""
         if not provider.forwards and requested_version(params) is not None:
-            kind = _LIST_OF_HANDLER[name]
-            id: str = getattr(params, _key_of(kind))
+            id: str = getattr(params, kind.key)
             params = in_listed_version(kind, id, params, (await self._definitions(provider, kind, id, ctx))[1])
-        return await getattr(provider, name)(ctx, params)
+        return await getattr(provider, kind.handler)(ctx, params)
 
     async def complete_provided(self, ctx: ServerContext, params: Any, states: Any) -> Any:
         """Return the completion of a prompt or a resource template of a provider; None if nobody has it."""
         uri: str | None = getattr(params.ref, "uri", None)
-        key: str = "name" if uri is None else "uri"
-        kind: ProvidedList = "prompts" if uri is None else "resource_templates"
+        kind = PROMPT if uri is None else TEMPLATE
         id: str = params.ref.name if uri is None else uri
         if self.visibility or self.version_ranges or self.rules_of(ctx):
             has_template = uri is None or (await self._definitions(self, kind, id, ctx))[1]
-            if await self._allowed(kind if has_template else "resources", id, ctx, params) is None:
+            if await self._allowed(kind if has_template else RESOURCE, id, ctx, params) is None:
                 return None
-        candidates = [*self._candidates(key, id)]
+        candidates = [*self._sources(kind, id)]
         for source, inside, _ in candidates:
             if len(candidates) > 1 and not (await self._definitions(source, kind, inside, ctx))[1]:
                 continue
             if isinstance(source, Provider):
                 return await source.complete(ctx, params)
-            ref = params.ref.model_copy(update={key: inside})
+            ref = params.ref.model_copy(update={"name" if uri is None else "uri": inside})
             return await source.handle("complete", ctx, params.model_copy(update={"ref": ref}), states)
         return None
 
-    def _candidates(self, key: str, id: str) -> Iterator[tuple[Provider | ProvidedItems, str, str]]:
+    def _sources(self, kind: Kind, id: str) -> Iterator[tuple[Provider | ProvidedItems, str, str]]:
         """Yield the providers, and the mounted apps with providers, that may have a name or a URI, with its form and
         its prefix."""
         yield from ((provider, id, "") for provider in self.providers)
         for prefix, inner in self.mounted:
-            inside = strip_name_prefix(prefix, id) if key == "name" else strip_prefix(prefix, id)
+            inside = kind.inside(prefix, id)
             if inside is not None and inner.has_providers:
                 yield inner, inside, prefix
 
-    async def definitions_provided(self, kind: ProvidedList, id: str, ctx: ServerContext) -> list[Any]:
+    async def definitions_provided(self, kind: Kind, id: str, ctx: ServerContext) -> list[Any]:
         """Return what providers list under a name or a URI, in all versions."""
         return (await self._definitions(self, kind, id, ctx))[1]
 
     async def _definitions(
-        self, source: Provider | ProvidedItems, kind: ProvidedList, id: str, ctx: ServerContext
-    ) -> tuple[ProvidedList, list[Any]]:
-        """Return what a provider, or the providers of an app, list for a name or a URI, in all versions, with the kind
-        of the list: a URI can be one of a resource template."""
+        self, source: Provider | ProvidedItems, kind: Kind, id: str, ctx: ServerContext
+    ) -> tuple[Kind, list[Any]]:
+        """Return what a provider, or the providers of an app, list for a name or a URI, in all versions, with its kind:
+        a URI can be one of a resource template."""
 
-        async def listed(kind: ProvidedList) -> list[Any]:
+        async def listed(kind: Kind) -> list[Any]:
             if isinstance(source, Provider):
                 return await self._provided_by(source, kind, ctx)
             return await source._all_provided(kind, ctx)
 
-        key, items = _key_of(kind), await listed(kind)
-        own_id = id if key == "name" else find_uri(id, [getattr(item, key) for item in items])
-        definitions = [item for item in items if getattr(item, key) == own_id]
-        if definitions or kind != "resources":
+        items = await listed(kind)
+        own_id = id if kind.is_named else find_uri(id, [getattr(item, kind.key) for item in items])
+        definitions = [item for item in items if getattr(item, kind.key) == own_id]
+        if definitions or kind is not RESOURCE:
             return kind, definitions
-        return "resource_templates", [
-            item for item in await listed("resource_templates") if may_serve(item.uri_template, id)
-        ]
+        return TEMPLATE, [item for item in await listed(TEMPLATE) if may_serve(item.uri_template, id)]
 
     # ---- messages of the lifecycle ----------------------------------------------------------------------------------
 
@@ -437,10 +398,6 @@ class ProvidedItems(ScopedCatalog):
         return handler
 
 
-def _key_of(kind: ProvidedList) -> str:
-    return {"resources": "uri", "resource_templates": "uri_template"}.get(kind, "name")
-
-
-def _comparable(key: str, id: str) -> str:
-    """Return the form of a name or a URI that all of its spellings have."""
-    return id if key == "name" else uri_key_with_fragment(id)
+def _id_of(kind: Kind, definition: Any) -> str:
+    """Return the name or the URI of a definition in the form that all of its spellings have."""
+    return kind.comparable(getattr(definition, kind.key))

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from contextvars import ContextVar
-from typing import Any, Final
+from typing import Any
 
 from mcp_runtime.errors import LocalError
 from mcp_runtime.protocol.result_types import FollowedPages
@@ -13,27 +13,13 @@ from mcp_runtime.server.lists import paginate
 from mcp_runtime.usage.rules import shown
 
 from ..components.catalog import version_key
+from ..components.kinds import BY_HANDLER, BY_LIST_HANDLER, PROMPT, RESOURCE, TEMPLATE, TOOL, Kind
 from ..components.named_things import UnknownItemError
-from ..components.uris import (
-    add_prefix,
-    strip_name_prefix,
-    strip_prefix,
-    with_prefixed_links,
-    with_prefixed_name,
-    with_prefixed_uri,
-)
 from ..context.context import AppContext
 from ..context.own_requests import own_items, own_request
 
 CallNext = Callable[[ServerContext, Any], Awaitable[Any]]
 
-_ITEMS: Final[Mapping[str, str]] = {
-    "list_tools": "tools",
-    "list_prompts": "prompts",
-    "list_resources": "resources",
-    "list_resource_templates": "resource_templates",
-}
-_CALLS: Final = ("call_tool", "get_prompt", "read_resource")
 
 # The transforms whose functions list what the app has besides them.
 _suspended: ContextVar[frozenset[Any]] = ContextVar("suspended transforms", default=frozenset())
@@ -114,9 +100,9 @@ class TransformAdapter:
         """Return the result of a request; `name` is that of its handler."""
         if self._transform in _suspended.get():
             return await call_next(ctx, params)
-        if name in _ITEMS:
+        if name in BY_LIST_HANDLER:
             return await self._list(name, ctx, params, call_next)
-        if name not in _CALLS:
+        if name not in BY_HANDLER:
             return await call_next(ctx, params)
         if name == "call_tool" and (tool := self._tools.get(params.name)) is not None:
             registry = self._app.registry
@@ -130,7 +116,7 @@ class TransformAdapter:
 
     async def _list(self, name: str, ctx: Any, params: Any, call_next: CallNext) -> Any:
         """Return a page of what clients see."""
-        items = _ITEMS[name]
+        items = BY_LIST_HANDLER[name].items
         page: Any = await call_next(ctx, params.model_copy(update={"cursor": None}))
         listed, last = list(getattr(page, items)), page
         followed = FollowedPages(name)
@@ -159,43 +145,39 @@ class Namespace(Transform):
 
     async def list_tools(self, tools: Sequence[Any], ctx: ServerContext) -> Sequence[Any]:
         """Return the tools with the prefix."""
-        return [with_prefixed_name(self.prefix, tool) for tool in tools]
+        return [TOOL.outside(self.prefix, tool) for tool in tools]
 
     async def list_prompts(self, prompts: Sequence[Any], ctx: ServerContext) -> Sequence[Any]:
         """Return the prompts with the prefix."""
-        return [with_prefixed_name(self.prefix, prompt) for prompt in prompts]
+        return [PROMPT.outside(self.prefix, prompt) for prompt in prompts]
 
     async def list_resources(self, resources: Sequence[Any], ctx: ServerContext) -> Sequence[Any]:
         """Return the resources with the prefix."""
-        return [item.model_copy(update={"uri": add_prefix(self.prefix, item.uri)}) for item in resources]
+        return [RESOURCE.outside(self.prefix, item) for item in resources]
 
     async def list_resource_templates(self, templates: Sequence[Any], ctx: ServerContext) -> Sequence[Any]:
         """Return the resource templates with the prefix."""
-        return [
-            item.model_copy(update={"uri_template": add_prefix(self.prefix, item.uri_template)}) for item in templates
-        ]
+        return [TEMPLATE.outside(self.prefix, item) for item in templates]
 
     async def call_tool(self, ctx: ServerContext, params: Any, call_next: CallNext) -> Any:
         """Call the tool without the prefix."""
-        return with_prefixed_links(self.prefix, await call_next(ctx, self._renamed("tools", params)))
+        return await self._served(TOOL, ctx, params, call_next)
 
     async def get_prompt(self, ctx: ServerContext, params: Any, call_next: CallNext) -> Any:
         """Get the prompt without the prefix."""
-        return with_prefixed_links(self.prefix, await call_next(ctx, self._renamed("prompts", params)))
+        return await self._served(PROMPT, ctx, params, call_next)
 
     async def read_resource(self, ctx: ServerContext, params: Any, call_next: CallNext) -> Any:
         """Read the resource without the prefix."""
-        uri = strip_prefix(self.prefix, params.uri)
-        if uri is None:
-            raise UnknownItemError("resources", params.uri)
-        result = await call_next(ctx, params.model_copy(update={"uri": uri}))
-        return with_prefixed_uri(result, uri, params.uri, self.prefix)
+        return await self._served(RESOURCE, ctx, params, call_next)
 
-    def _renamed(self, kind: str, params: Any) -> Any:
-        name = strip_name_prefix(self.prefix, params.name)
-        if name is None:
-            raise UnknownItemError(kind, params.name)
-        return params.model_copy(update={"name": name})
+    async def _served(self, kind: Kind, ctx: ServerContext, params: Any, call_next: CallNext) -> Any:
+        id: str = getattr(params, kind.key)
+        inside = kind.inside(self.prefix, id)
+        if inside is None:
+            raise UnknownItemError(kind.list, id)
+        result = await call_next(ctx, params.model_copy(update={kind.key: inside}))
+        return kind.result_outside(self.prefix, result, inside, id)
 
 
 def _is_identifier(value: object) -> bool:

@@ -6,8 +6,9 @@ import asyncio
 import logging
 from collections.abc import AsyncGenerator, Callable, Iterator, Sequence
 from contextlib import asynccontextmanager
-from typing import Any, Final, Literal
+from typing import Any, Final
 
+from mcp_products.app.components.kinds import PROMPT, RESOURCE, TOOL, Kind
 from mcp_products.app.components.named_things import (
     NamedThing,
     ThingKind,
@@ -20,9 +21,7 @@ from mcp_products.app.components.uris import (
     is_https_url,
     strip_name_prefix,
     strip_prefix,
-    with_prefixed_links,
     with_prefixed_name,
-    with_prefixed_uri,
 )
 from mcp_products.app.providers.provider import CallNext, Provider
 from mcp_runtime.errors import JSONRPCError, MCPError
@@ -170,28 +169,24 @@ class GatewayProvider(Provider):
 
     async def call_tool(self, ctx: ServerContext, params: Any) -> Any:
         """Return the result of a tool."""
-        return await self._use("tool", ctx, params)
+        return await self._use(TOOL, ctx, params)
 
     async def get_prompt(self, ctx: ServerContext, params: Any) -> Any:
         """Return a prompt."""
-        return await self._use("prompt", ctx, params)
-
-    async def _use(self, kind: Literal["tool", "prompt"], ctx: ServerContext, params: Any) -> Any:
-        place = await self._place_of(ctx, NamedThing(kind, params.name))
-        if place is None:
-            raise UnknownItemError(f"{kind}s", params.name)
-        upstream, name = place
-        result = await upstream.use(kind, ctx, params.model_copy(update={"name": name}), params.name)
-        return with_prefixed_links(upstream.settings.prefix, result)
+        return await self._use(PROMPT, ctx, params)
 
     async def read_resource(self, ctx: ServerContext, params: Any) -> Any:
         """Return the contents of a resource. Several servers may have an https URL: the first one returns it."""
-        place = await self._place_of(ctx, NamedThing("resource", params.uri))
+        return await self._use(RESOURCE, ctx, params)
+
+    async def _use(self, kind: Kind, ctx: ServerContext, params: Any) -> Any:
+        id: str = getattr(params, kind.key)
+        place = await self._place_of(ctx, NamedThing(kind.name, id))
         if place is None:
-            raise UnknownItemError("resources", params.uri)
-        upstream, uri = place
-        result = await upstream.use("resource", ctx, params.model_copy(update={"uri": uri}), params.uri)
-        return with_prefixed_uri(result, uri, params.uri, upstream.settings.prefix)
+            raise UnknownItemError(kind.list, id)
+        upstream, inside = place
+        result = await upstream.use(kind.name, ctx, params.model_copy(update={kind.key: inside}), id)
+        return kind.result_outside(upstream.settings.prefix, result, inside, id)
 
     async def complete(self, ctx: ServerContext, params: Any) -> Any:
         """Return the suggestions of the server that has a prompt or a resource template."""

@@ -7,8 +7,9 @@ from collections import OrderedDict
 from collections.abc import Awaitable, Callable, Generator, Mapping, Sequence
 from contextlib import aclosing, contextmanager
 from hashlib import sha256
-from typing import TYPE_CHECKING, Any, Final, Literal, TypeVar
+from typing import TYPE_CHECKING, Any, Final, TypeVar
 
+from mcp_products.app.components.kinds import ComponentKind
 from mcp_products.app.components.named_things import ThingKind
 from mcp_products.app.components.uris import may_serve
 from mcp_products.app.context.state import received_request
@@ -46,7 +47,6 @@ else:  # Imported when they are used.
 
 _MAX_USERS: Final = 1000  # Tokens with connections of their own; those of the one that was silent longest are closed.
 T = TypeVar("T")
-UsedKind = Literal["tool", "prompt", "resource"]
 
 _RELIST_SECONDS: Final = 1.0  # Seconds after a list in which an unknown name does not cause another one.
 _MAX_LISTS: Final = 16  # Lists of the server that are read at the same time.
@@ -54,7 +54,7 @@ _MAX_FAILURE: Final = 500  # Characters of a failure that are kept.
 _MAX_SHOWN: Final = 500  # Names of a list on the page.
 _REQUESTS: Final = "requests"
 _LOCATED: Final = ("resource", "template")
-_USES: Final[Mapping[UsedKind, tuple[str, str]]] = {  # Who handles the request, and how it is refused.
+_USES: Final[Mapping[ComponentKind, tuple[str, str]]] = {  # Who handles the request, and how it is refused.
     "tool": ("call_tool", "unknown tool"),
     "prompt": ("get_prompt", "unknown prompt"),
     "resource": ("read_resource", "resource not found"),
@@ -465,7 +465,7 @@ class GatedUpstream(TargetProvider):
 
     # ---- requests ----------------------------------------------------------------------------------------------------
 
-    async def use(self, kind: UsedKind, ctx: ServerContext, params: Any, shown: str) -> Any:
+    async def use(self, kind: ComponentKind, ctx: ServerContext, params: Any, shown: str) -> Any:
         """Return the result of a tool, a prompt or the contents of a resource, if clients may use it.
 
         Args:

@@ -87,7 +87,7 @@ FAULTS = {
         Edit(WORKER, "self._restoring_ticks > 0 or", ""),
         Edit(
             WORKER,
-            "return self.has_begun or clock.monotonic() < self._life.paused_at + _RESTORING_SECONDS",
+            "return self.has_begun or clock.monotonic() < self._life.unsighted_at + _RESTORING_SECONDS",
             "return self.has_begun",
         ),
     ),

@@ -50,9 +50,14 @@ async def opened(cluster: Cluster, count: int = 2) -> AsyncGenerator[list[Any]]:
 
 
 def slot_of(key: str) -> int:
+    return key_slot(f"mcp:{key}")
+
+
+def key_slot(key: str) -> int:
+    """Return the slot of a key as it is stored."""
     from redis.crc import key_slot
 
-    return key_slot(f"mcp:{key}".encode())
+    return key_slot(key.encode())
 
 
 async def moved(cluster: Cluster, keys: list[str], rounds: int = 1) -> None:
@@ -238,6 +243,25 @@ async def test_the_loss_of_one_primary_is_noticed(cluster: Cluster, caplog: pyte
                 "v",
                 "None",
             )  # The session goes on; its state is lost.
+
+
+@pytest.mark.parametrize("moves", [1, 2])  # One of the signs of a worker at this primary, or all of them.
+async def test_a_primary_loses_its_past_just_after_the_slot_of_a_sign_has_moved(cluster: Cluster, moves: int) -> None:
+    async with workers(NEWEST, make_app, cluster.url, 2) as client:
+        recall = NEWEST.request(1, "tools/call", {"name": "recall", "arguments": {}})
+        assert (await client.answered(body=recall)).status == 200
+        await asyncio.sleep(2.5)  # Each worker has shown a sign of life at each primary.
+        port = next(port for port in cluster.primaries() if cluster.run(port, "KEYS", "*:session:*"))
+        to = next(other for other in cluster.primaries() if other != port)
+        (record,) = cluster.run(port, "KEYS", "*:session:*")
+        signs = sorted(cluster.run(port, "KEYS", "*:alive:*{*}"))
+        slots = [key_slot(sign) for sign in signs]
+        assert len({*slots}) == len(signs) == 4, signs  # Sorted by their workers.
+        for slot in {*slots[:moves]} - {key_slot(record)}:
+            await asyncio.to_thread(cluster.move, slot, to)
+        cluster.run(port, "FLUSHALL")
+        for at in (0, 1, 0, 1):
+            assert (await client.answered(body=recall, at=at)).status == 200
 
 
 async def test_each_primary_has_a_name_wherever_slots_move(cluster: Cluster) -> None:

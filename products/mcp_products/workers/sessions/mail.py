@@ -5,9 +5,9 @@ from __future__ import annotations
 import asyncio
 import logging
 import secrets
-from collections.abc import Callable, Collection, Coroutine
+from collections.abc import Callable, Collection
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeVar
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from pydantic_core import from_json, to_json
 
@@ -23,8 +23,6 @@ if TYPE_CHECKING:
 else:  # Imported when they are used.
     measures = LazyModule("mcp_products.metrics.stores")
 
-_ResultT = TypeVar("_ResultT")
-
 # What this worker has stored for others lately, and stores again if the store has lost it.
 
 _BYTES: Final = 16 << 20  # Bytes that are kept; the oldest messages make room.
@@ -32,6 +30,7 @@ EPOCH_SECONDS: Final = 30 * 86_400.0  # Seconds for which an epoch is stored aft
 _GONE: Final = b""  # No sign has this value.
 _SURE: Final = 0.9  # The part of its time to live for which a sign is there for certain.
 _PART_SECONDS: Final = 1.0  # Seconds to wait for a part of the store: one that has failed holds up no others.
+_MOVES: Final = 2  # Signs that are shown in a part, one after the other: the slot of the first has perhaps moved.
 _log: Final = logging.getLogger("mcp_runtime.workers.sessions.mail")
 
 MAIL_SECONDS: Final = 600.0  # Seconds for which messages to workers are stored after the last one.
@@ -129,7 +128,8 @@ class Outbox:
 # an older sign of life than this worker has stored, begins a new epoch. So each worker notices a loss once: a store
 # that was emptied or deleted, one that was started again from an older state, and a replica that has taken over too
 # early. In a store of several parts, such as the primaries of a cluster, each of which can lose its past alone, a
-# worker shows signs in all of them.
+# worker shows signs in all of them. A slot that moves to another part takes its sign along: until the next one is
+# shown, this worker does not notice a loss there, but others do, whose signs are in other slots.
 
 
 class _Sign(NamedTuple):
@@ -165,7 +165,7 @@ class LifeSigns:
         self._former: set[bytes] = set()  # The epochs before.
         self.losses = 0  # How often the store has lost its past. A request that looks may be cancelled at any await.
         self.has_begun = False  # True if the store had no epoch when this worker first looked.
-        self.paused_at = float("-inf")  # When this worker was last seen to have paused.
+        self.unsighted_at = float("-inf")  # When it may last have missed a loss: by a pause, or by a sign that moved.
         self.unsure_until = float("-inf")  # Until then, a worker without a sign may be alive.
 
     @property
@@ -180,9 +180,11 @@ class LifeSigns:
             self.note_pause()
             times = clock.monotonic(), clock.wall()
             shown = {self._own: await self._store.repeat(lambda: self._replace(self._own, read))}
-            shown |= await self._of_parts(lambda key: self._replace(key, read))
+            shown |= await self._of_parts(read)
             for key in self._signs.keys() - {self._own, *self._keys_of_parts()}:
                 del self._signs[key]  # That part is no more.
+            if self._signs and not shown.keys() <= self._signs.keys():
+                self.unsighted_at = clock.monotonic()
             await self._look_at_epoch(self._has_lost_sign)
             self.note_pause()  # It may have come meanwhile.
             self._has_lost_sign = False
@@ -215,7 +217,7 @@ class LifeSigns:
     def note_pause(self) -> None:
         """Give the others time to show a sign of life after this worker has paused: they may have done so too."""
         if self._shown_at[0] > float("-inf") and self.paused_seconds > self._seconds:
-            self.paused_at = clock.monotonic()
+            self.unsighted_at = clock.monotonic()
             self.give_time()
 
     def give_time(self) -> None:
@@ -248,15 +250,20 @@ class LifeSigns:
     def _keys_of_parts(self) -> list[str]:
         return [f"{self._own}{{{part}}}" for part in self._store.parts]
 
-    async def _of_parts(self, work: Callable[[str], Coroutine[Any, Any, _ResultT]]) -> dict[str, _ResultT]:
-        """Return what a function finds with the key of the sign in each part, without those that do not answer."""
-        if not (keys := self._keys_of_parts()):
-            return {}
-        tasks = {key: asyncio.create_task(work(key)) for key in keys}
-        answered, late = await asyncio.wait(tasks.values(), timeout=_PART_SECONDS)
-        for task in late:
-            task.cancel()
-        return {key: task.result() for key, task in tasks.items() if task in answered and task.exception() is None}
+    async def _of_parts(self, read: int) -> dict[str, _Sign]:
+        """Show a sign in each part, and return those of the parts that have answered."""
+        tasks: dict[str, asyncio.Task[_Sign]] = {}
+        for _ in range(_MOVES):
+            new = {key: self._replace(key, read) for key in self._keys_of_parts() if key not in tasks}
+            if not new:
+                break
+            showing = {key: asyncio.create_task(work) for key, work in new.items()}
+            tasks |= showing
+            _, late = await asyncio.wait(showing.values(), timeout=_PART_SECONDS)
+            for task in late:
+                task.cancel()
+        answered = {key: task for key, task in tasks.items() if task.done() and not task.cancelled()}
+        return {key: task.result() for key, task in answered.items() if task.exception() is None}
 
     async def _look_at_epoch(self, is_lost: bool) -> None:
         key = self._key("epoch", "")

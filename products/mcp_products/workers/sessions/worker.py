@@ -305,7 +305,7 @@ class Worker:
 
     def _awaits_others(self) -> bool:
         self._life.note_pause()  # In the time of a loss, it may be later than the others had to store what they know.
-        return self.has_begun or clock.monotonic() < self._life.paused_at + _RESTORING_SECONDS
+        return self.has_begun or clock.monotonic() < self._life.unsighted_at + _RESTORING_SECONDS
 
     @property
     def has_begun(self) -> bool:

@@ -13,6 +13,7 @@ from binascii import crc_hqx
 from collections.abc import Sequence
 from contextlib import suppress
 from functools import partial
+from random import randrange
 from typing import Any, Final, NamedTuple
 
 from mcp_runtime.errors import LocalError, MCPError
@@ -27,7 +28,8 @@ _REDIRECTS: Final = 5  # Nodes that one command is sent on to: slots may move wh
 _LEARN_SECONDS: Final = 0.2  # Seconds between two attempts to learn which node has which slot, or to subscribe.
 _LEARNING_SECONDS: Final = 10.0  # Seconds that one attempt may take.
 _SLOTS: Final = 16_384
-_MOST_NAMES: Final = 100_000  # Tried, until there is one for the slots of each primary.
+_NAMES: Final = 2  # Of each primary, in other slots than those of other processes: slots move.
+_MOST_NAMES: Final = 100_000  # Tried, until there are these for the slots of each primary.
 _CHANGED: Final = frozenset({"CLUSTERDOWN", "READONLY", "TRYAGAIN"})  # Errors after which slots may be elsewhere.
 
 
@@ -80,6 +82,8 @@ class ClusterPipes:
         self.process = OneProcess()
         self._is_closed = False
         self._parts: Sequence[str] | None = ()  # None if it has to be found anew.
+        self._names: list[str] = []  # The last ones.
+        self._first_name = randrange(1 << 32)
         self.listener: PipeListener | None = None
 
     def add(self, command: Command) -> asyncio.Future[Any]:
@@ -229,21 +233,24 @@ class ClusterPipes:
 
     @property
     def parts(self) -> Sequence[str]:
-        """A text for each primary, which has the slot of a key in which the text stands in braces."""
+        """Texts for each primary, which has the slots of keys in which they stand in braces."""
         if self._parts is None:
             self._parts = self._names_of_parts()
         return self._parts
 
     def _names_of_parts(self) -> list[str]:
-        wanted = {*self._addresses.values()}
-        names: dict[_Address, str] = {}
-        for number in range(_MOST_NAMES):
-            address = self._addresses.get(_slot_of(b"%d" % number))
-            if address is not None:
-                names.setdefault(address, str(number))
-            if len(names) == len(wanted):
+        """Return names for each primary: those that it had, and others for those whose slots have moved."""
+        names: dict[_Address, list[str]] = {address: [] for address in self._addresses.values()}
+        missing = _NAMES * len(names)
+        for name in (*self._names, *map(str, range(self._first_name, self._first_name + _MOST_NAMES))):
+            address = self._addresses.get(_slot_of(name.encode()))
+            if address is not None and len(names[address]) < _NAMES and name not in names[address]:
+                names[address].append(name)
+                missing -= 1
+            if not missing:
                 break
-        return sorted(names.values())
+        self._names = sorted(name for found in names.values() for name in found)
+        return self._names
 
     def _close_unused(self) -> None:
         """Close the connections to nodes that are no primaries any more."""

@@ -53,7 +53,7 @@ MAX_CODE_LINES = {
     VIEWS: 100,
     CODE_MODE: 600,
     "runtime": 11_980,
-    "products": 37_077,
+    "products": 37_090,
     LINT: 2_550,
     CARDS: 300,
     COMPAT: 6_799,

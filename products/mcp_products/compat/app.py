@@ -24,7 +24,7 @@ from .event_buses import BridgedSubscriptions
 from .fastmcp import FastMCPKeywords, with_view
 from .forms.form import FORM, official
 from .http import LOCAL, plain, translated
-from .registered import MARK, RETURNED, OfficialTool, contents_with_meta, described, reports_errors
+from .registered import MARK, RETURNED, OfficialTool, contents_with_meta, described, reports_errors, with_tags
 from .values import named_by_handler
 from .words import LISTS, OFFICIAL, WordedRegistry, Words, log
 
@@ -299,6 +299,8 @@ class OfficialAppMixin(FastMCPKeywords, OfficialMethods):
             self._parent.middleware(contents_with_meta(own.registry))
         if kind != "tools" and self.words.is_official and not item.definition.description:
             item.definition.description = ""
+        if kind != "tools" and not self.words.is_official:
+            item.definition.meta = with_tags(item.definition.meta, item.tags)
         self._parent._add(kind, registered, name, item)
 
     def add_tool(

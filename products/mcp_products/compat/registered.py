@@ -6,7 +6,7 @@ import functools
 import inspect
 import re
 from base64 import b64decode
-from collections.abc import Callable, Generator, Mapping
+from collections.abc import Callable, Generator, Iterable, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from types import NoneType
@@ -115,8 +115,7 @@ class StandaloneTool(OfficialTool):
         self._properties["title"] = self._properties.get("title") or shown or words_of(self.name)
         if not arguments[0].get("description"):
             self._properties["description"] = text_before_sections(docstring_of(function) or "") or None
-        meta: Mapping[str, Any] = self._properties.get("_meta") or {}
-        self._properties["_meta"] = {**meta, "fastmcp": {**meta.get("fastmcp", {}), "tags": sorted(self.tags)}}
+        self._properties["_meta"] = with_tags(self._properties.get("_meta"), self.tags)
         vars(self).pop("definition", None)
 
     def _declared_output(self, settings: ToolSettings) -> Output | None:
@@ -139,6 +138,11 @@ class StandaloneTool(OfficialTool):
             if not any(is_model(item) and isinstance(getattr(item, "type", None), str) for item in value):
                 result.content = [self._t.TextContent(text=json_text(value, None))]  # One block of all items.
         return result
+
+
+def with_tags(meta: Mapping[str, Any] | None, tags: Iterable[str]) -> dict[str, Any]:
+    """Return the `meta` of a component with its tags, which FastMCP writes also if there are none."""
+    return {**(meta or {}), "fastmcp": {**(meta or {}).get("fastmcp", {}), "tags": sorted(tags)}}
 
 
 def words_of(name: str) -> str:
@@ -221,8 +225,9 @@ def contents_with_meta(registry: Any) -> Callable[..., Any]:
     async def handle(name: str, ctx: Any, params: Any, call_next: Callable[[Any, Any], Any]) -> Any:
         result = await call_next(ctx, params)
         if name == "read_resource" and (match := registry.resource_at(params.uri)) is not None:
+            own = {key: value for key, value in (match[1].definition.meta or {}).items() if key != "fastmcp"}
             for content in getattr(result, "contents", ()):
-                content.meta = content.meta or match[1].definition.meta
+                content.meta = content.meta or own or None
         return result
 
     return handle

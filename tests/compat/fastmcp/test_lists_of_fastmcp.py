@@ -43,6 +43,39 @@ async def test_the_tags_of_a_tool_stand_in_its_metadata() -> None:
     assert tools["tagged"]["_meta"] == {"own": 1, "fastmcp": TAGGED}
 
 
+async def test_the_tags_of_resources_and_prompts_stand_in_their_metadata_and_not_in_contents() -> None:
+    server = StandaloneFastMCP("shop")
+
+    @server.prompt
+    def plain() -> str:
+        return ""
+
+    @server.prompt(tags={"b", "a"}, meta={"own": 1})
+    def tagged() -> str:
+        return ""
+
+    @server.resource("shop://tea", tags={"b"}, meta={"own": 1})
+    def tea() -> str:
+        return "tea"
+
+    @server.resource("shop://{kind}/price", tags={"b"})
+    def price(kind: str) -> str:
+        return kind
+
+    async with create_connected_server_and_client_session(server) as session:
+        prompts = (await session.list_prompts()).prompts
+        resources = [*(await session.list_resources()).resources]
+        templates = [*(await session.list_resource_templates()).resource_templates]
+        contents = [(await session.read_resource(uri)).contents[0] for uri in ("shop://tea", "shop://tea/price")]
+    assert [dict(item.meta) for item in (*prompts, *resources, *templates)] == [
+        {"fastmcp": {"tags": []}},
+        {"own": 1, "fastmcp": {"tags": ["a", "b"]}},
+        {"own": 1, "fastmcp": {"tags": ["b"]}},
+        {"fastmcp": {"tags": ["b"]}},
+    ]
+    assert [content.meta for content in contents] == [{"own": 1}, None]
+
+
 async def test_a_result_that_is_wrapped_says_so() -> None:
     server = StandaloneFastMCP("shop")
 

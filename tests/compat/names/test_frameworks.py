@@ -16,6 +16,23 @@ pytestmark = pytest.mark.long
 ORIGINALS = ("mcp", "mcp-types", "fastmcp", "fastmcp-slim")
 NEEDED = ("anyio", "h11", "httptools", "httpx2", "jsonschema-rs", "starlette", "uritemplate", "uvicorn")
 
+# The protocol versions that the originals of a form know, and a server of one of them.
+HANDSHAKES = ("2024-11-05", "2025-03-26", "2025-06-18", "2025-11-25")
+REVISIONS = {"v1": HANDSHAKES, "v2": (*HANDSHAKES, "2026-07-28")}
+ONE_VERSION = """
+from mcp_generated.app import App
+
+app = App("shop")
+
+
+@app.tool
+def add(a: int, b: int) -> int:
+    return a + b
+
+
+app.run("stdio", revisions=["{revision}"])
+"""
+
 
 class Framework(NamedTuple):
     """A framework: the title of its program, the form of our packages, and the packages to install."""
@@ -74,9 +91,13 @@ def environment(request: Any, tmp_path: Path) -> Path:
     indirect=["environment"],
 )
 def test_a_framework_calls_a_tool_of_a_server_that_it_starts(environment: Path, title: str, tmp_path: Path) -> None:
-    (tmp_path / "server.py").write_text(program("The server of the programs"))
     (tmp_path / "program.py").write_text(program(title))
     command = [str(environment), "program.py"]
-    done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, timeout=120)
-    assert done.returncode == 0, done.stderr
-    assert done.stdout.strip() == "3" or "'text': '3'" in done.stdout
+    [form] = [item.form for item in FRAMEWORKS if item.title == title]
+    page = program("The server of the programs")
+    servers = {"all": page} | {revision: ONE_VERSION.format(revision=revision) for revision in REVISIONS[form]}
+    for served, server in servers.items():
+        (tmp_path / "server.py").write_text(server)
+        done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, timeout=120)
+        assert done.returncode == 0, f"{served}: {done.stderr}"
+        assert done.stdout.strip() == "3" or "'text': '3'" in done.stdout, served

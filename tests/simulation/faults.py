@@ -87,8 +87,8 @@ FAULTS = {
         Edit(WORKER, "self._restoring_ticks > 0 or", ""),
         Edit(
             WORKER,
-            "return self.has_begun or clock.monotonic() < self._life.unsighted_at + _RESTORING_SECONDS",
-            "return self.has_begun",
+            "max(self._begun_until, self._life.unsighted_at + _RESTORING_SECONDS)",
+            "self._begun_until",
         ),
     ),
     "clients are not told of a loss after which the store has an epoch again that it had before": (

@@ -13,11 +13,13 @@ from support.clock import LoopClock
 from support.endpoints import HANDSHAKE
 from support.processes import free_port
 from support.stores.clusters import Cluster, redis_cluster
+from support.stores.homes import open_home
 from support.stores.shared_workers import workers
 from support.systems import PATIENCE
 
 from mcp_generated import App, Context, LocalError
 from mcp_generated.http import RedisStore
+from mcp_products.workers.sessions import worker
 from mcp_products.workers.stores.redis_cluster import ClusterPipes
 from mcp_products.workers.stores.retries import RetryingStore
 from mcp_products.workers.stores.urls import open_store
@@ -262,6 +264,27 @@ async def test_a_primary_loses_its_past_just_after_the_slot_of_a_sign_has_moved(
         cluster.run(port, "FLUSHALL")
         for at in (0, 1, 0, 1):
             assert (await client.answered(body=recall, at=at)).status == 200
+
+
+async def test_a_worker_that_begins_just_after_a_primary_has_lost_its_past_asks_the_others(
+    cluster: Cluster, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(worker, "_TICK", 3600.0)  # The others look when they are asked, and not before.
+    async with workers(NEWEST, make_app, cluster.url, 2) as client:
+        with_epoch = next(port for port in cluster.primaries() if cluster.run(port, "KEYS", "*:epoch:"))
+        while not any(cluster.run(port, "KEYS", "*:session:*") for port in {*cluster.primaries()} - {with_epoch}):
+            await client.open()
+        recall = NEWEST.request(1, "tools/call", {"name": "recall", "arguments": {}})
+        assert (await client.answered(body=recall)).status == 200
+        for port in {*cluster.primaries()} - {with_epoch}:
+            cluster.run(port, "FLUSHALL")
+        begun = make_app().asgi(revisions=[NEWEST.id], store=open_home(cluster.url))
+        await begun.open()
+        client.applications.append(begun)
+        try:
+            assert (await client.answered(body=recall, at=2)).status == 200
+        finally:
+            await begun.close()
 
 
 async def test_each_primary_has_a_name_wherever_slots_move(cluster: Cluster) -> None:

@@ -164,7 +164,6 @@ class LifeSigns:
         self._epoch: bytes | None = None
         self._former: set[bytes] = set()  # The epochs before.
         self.losses = 0  # How often the store has lost its past. A request that looks may be cancelled at any await.
-        self.has_begun = False  # True if the store had no epoch when this worker first looked.
         self.unsighted_at = float("-inf")  # When it may last have missed a loss: by a pause, or by a sign that moved.
         self.unsure_until = float("-inf")  # Until then, a worker without a sign may be alive.
 
@@ -274,7 +273,6 @@ class LifeSigns:
                 break
             epoch = secrets.token_hex(8).encode()
             if await self._store.put(key, epoch, EPOCH_SECONDS, expected=stored):
-                self.has_begun = known is None
                 stored = epoch
                 break
         self._epoch = stored

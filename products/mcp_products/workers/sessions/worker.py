@@ -43,7 +43,7 @@ _TICK: Final = 2.0  # Seconds between two signs of life.
 _ALIVE_SECONDS: Final = 10.0  # Seconds after its last sign of life at which a worker counts as ended.
 _KEEP_SECONDS: Final = 300.0  # Seconds between two renewals of what has to be stored as long as this worker runs.
 _ENDING_SECONDS: Final = 3 * _TICK  # Seconds after an outage in which streams that could not be stored are ended.
-_ANSWER_SECONDS: Final = 0.3  # Seconds for the others to say that a store without an epoch is not new.
+_ANSWER_SECONDS: Final = 1.0  # Seconds for the others to say that the store has just lost what they know.
 _RESTORING_SECONDS: Final = 5.0  # Seconds after a loss in which all workers have stored again what they know.
 _RESTORING_TICKS: Final = 3  # And ticks: neither passes while the machine sleeps, or the store cannot be reached.
 _CHECK_SECONDS: Final = 10.0  # Seconds between two questions whether streams are still written.
@@ -114,7 +114,7 @@ class Worker:
         self._check_at = 0.0
         self._restoring_until = float("-inf")
         self._restoring_ticks = 0  # Those that are still to come after a loss.
-        self._begun_until = float("-inf")  # Until then, a store that looks new may have lost its past.
+        self._begun_until = float("-inf")  # Until then, the store may have lost what this worker has never seen.
         self._losses = 0  # Those that were noticed.
         self._reported = 0  # Those that a warning was logged of.
         self._lost: Counter[str] = Counter()  # The messages of sessions that a loss has taken, by their methods.
@@ -178,9 +178,8 @@ class Worker:
         if self._ticking is None:
             if self._begins_late:
                 self._life.give_time()
-            if self._life.has_begun:  # Either the store is new, or it has just lost its past, which others then say.
-                await self.broadcast("lost", sender=self.id)
-                self._begun_until = clock.monotonic() + _ANSWER_SECONDS
+            await self.broadcast("lost", sender=self.id)  # It may just have happened: the others, who know, say so.
+            self._begun_until = clock.monotonic() + _ANSWER_SECONDS
             self._keep_at = clock.monotonic() + _KEEP_SECONDS
             self._ticking = asyncio.get_running_loop().create_task(self._tick())
 
@@ -305,12 +304,7 @@ class Worker:
 
     def _awaits_others(self) -> bool:
         self._life.note_pause()  # In the time of a loss, it may be later than the others had to store what they know.
-        return self.has_begun or clock.monotonic() < self._life.unsighted_at + _RESTORING_SECONDS
-
-    @property
-    def has_begun(self) -> bool:
-        """True if this worker has just begun with a store that looks new: it may have lost its past."""
-        return clock.monotonic() < self._begun_until
+        return clock.monotonic() < max(self._begun_until, self._life.unsighted_at + _RESTORING_SECONDS)
 
     @property
     def is_restoring(self) -> bool:

@@ -126,13 +126,13 @@ if TYPE_CHECKING:
     from mcp_products.compat.auth_clients import OfficialOAuthClientProvider as _OAuthClientProvider
     from mcp_products.compat.auth_clients import OfficialTokenStorage as OfficialTokenStorage
     from mcp_products.compat.auth_clients import OfficialTokenStorage as _TokenStorage
-    from mcp_products.compat.auth_server.clients import AuthenticationError as AuthenticationError
-    from mcp_products.compat.auth_server.clients import ClientAuthenticator as ClientAuthenticator
     from mcp_products.compat.auth_server.handlers import AuthorizationHandler as AuthorizationHandler
     from mcp_products.compat.auth_server.handlers import MetadataHandler as MetadataHandler
     from mcp_products.compat.auth_server.handlers import RegistrationHandler as RegistrationHandler
     from mcp_products.compat.auth_server.handlers import RevocationHandler as RevocationHandler
     from mcp_products.compat.auth_server.handlers import TokenHandler as TokenHandler
+    from mcp_products.compat.auth_server.messages import AuthenticationError as AuthenticationError
+    from mcp_products.compat.auth_server.messages import ClientAuthenticator as ClientAuthenticator
     from mcp_products.compat.auth_server.middleware import AuthContextMiddleware as AuthContextMiddleware
     from mcp_products.compat.auth_server.middleware import BearerAuthBackend as BearerAuthBackend
     from mcp_products.compat.auth_server.middleware import RequireAuthMiddleware as RequireAuthMiddleware
@@ -448,8 +448,8 @@ __getattr__, __dir__ = _names_of(
         "OfficialOAuthClientProvider": ("mcp_products.compat.auth_clients", "OfficialOAuthClientProvider"),
         "OfficialTokenStorage": ("mcp_products.compat.auth_clients", "OfficialTokenStorage"),
         "TokenStorage": ("mcp_products.compat.auth_clients", "OfficialTokenStorage"),
-        "AuthenticationError": ("mcp_products.compat.auth_server.clients", "AuthenticationError"),
-        "ClientAuthenticator": ("mcp_products.compat.auth_server.clients", "ClientAuthenticator"),
+        "AuthenticationError": ("mcp_products.compat.auth_server.messages", "AuthenticationError"),
+        "ClientAuthenticator": ("mcp_products.compat.auth_server.messages", "ClientAuthenticator"),
         "AuthorizationHandler": ("mcp_products.compat.auth_server.handlers", "AuthorizationHandler"),
         "MetadataHandler": ("mcp_products.compat.auth_server.handlers", "MetadataHandler"),
         "RegistrationHandler": ("mcp_products.compat.auth_server.handlers", "RegistrationHandler"),

@@ -8,7 +8,7 @@ import inspect
 import json
 import logging
 from collections.abc import Callable, Collection, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from pathlib import Path
 from types import ModuleType, NoneType, UnionType
 from typing import Annotated, Any, Final, Union, cast, get_args, get_origin
@@ -226,17 +226,8 @@ class ResourceSource:
 
     def settings(self) -> ResourceSettings:
         """Return the keywords of `App.add_resource`."""
-        return {
-            "name": self.name or self.uri,
-            "title": self.title,
-            "description": self.description,
-            "mime_type": self.mime_type,
-            "icons": self.icons,
-            "annotations": self.annotations,
-            "meta": self.meta,
-            "tags": self.tags,
-            "version": self.version,
-        }
+        given = {item.name: getattr(self, item.name) for item in fields(ResourceSource) if item.name != "uri"}
+        return cast(ResourceSettings, {**given, "name": self.name or self.uri})
 
     @property
     def function(self) -> Callable[..., Any]:

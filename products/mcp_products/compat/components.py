@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import inspect
 import json
-from collections.abc import Callable
-from dataclasses import dataclass
+import re
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
 from types import GenericAlias, UnionType
-from typing import Annotated, Any, Union, cast, get_args, get_origin, get_type_hints
+from typing import Annotated, Any, Final, Union, cast, get_args, get_origin, get_type_hints
 
 from pydantic import BaseModel, ConfigDict, Field, PydanticUserError, RootModel, WithJsonSchema, create_model
 from pydantic.json_schema import GenerateJsonSchema
@@ -20,9 +21,12 @@ from .forms.errors import ResourceError
 from .forms.form import FORM, field_of
 from .forms.inspection import called, described, find_context_parameter, inject_context, is_async, validated
 from .forms.prompts import content_blocks, messages_of
-from .tool_names import validate_and_warn_tool_name
+from .words import log
 
 Resource = ResourceSource
+_MAX_LENGTH: Final = 128
+_INVALID: Final = re.compile(r"[^A-Za-z0-9_.-]")
+_ENDS: Final = {"-": "a dash", ".": "a dot"}
 
 
 class ArgModelBase(BaseModel):
@@ -302,3 +306,44 @@ class Prompt:
         except Exception as error:
             told = f": {error}" if FORM.is_v1 else ""
             raise ValueError(f"Error rendering prompt {self.name}{told}") from error
+
+
+# The checks of the names of tools, whose warnings do not refuse a name:
+# https://modelcontextprotocol.io/specification/draft/server/tools#tool-names
+
+
+@dataclass
+class ToolNameValidationResult:
+    """Whether a name is one of the specification, and what speaks against it."""
+
+    is_valid: bool
+    warnings: list[str] = field(default_factory=list[str])
+
+
+def validate_tool_name(name: str) -> ToolNameValidationResult:
+    """Return what speaks against the name of a tool."""
+    if not name:
+        return ToolNameValidationResult(False, ["Tool name cannot be empty"])
+    if len(name) > _MAX_LENGTH:
+        reason = f"Tool name exceeds maximum length of {_MAX_LENGTH} characters (current: {len(name)})"
+        return ToolNameValidationResult(False, [reason])
+    warnings = [f"Tool name starts or ends with {text}" for end, text in _ENDS.items() if end in (name[0], name[-1])]
+    if wrong := [*dict.fromkeys(_INVALID.findall(name))]:
+        warnings.append(f"Tool name contains invalid characters: {', '.join(map(repr, wrong))}")
+    return ToolNameValidationResult(not wrong, warnings)
+
+
+def issue_tool_name_warning(name: str, warnings: Sequence[str]) -> None:
+    """Log what speaks against the name of a tool; nothing without a reason."""
+    if warnings:
+        reasons = "\n".join(f"  - {warning}" for warning in warnings)
+        log.warning(
+            'Tool name validation warning for "%s" (SEP-986):\n%s\nTool registration will proceed', name, reasons
+        )
+
+
+def validate_and_warn_tool_name(name: str) -> bool:
+    """Return True for a name of the specification; the log has what speaks against a name."""
+    result = validate_tool_name(name)
+    issue_tool_name_warning(name, result.warnings)
+    return result.is_valid

@@ -22,10 +22,9 @@ from mcp_products.app.tools import Tool
 from mcp_runtime.errors import JSONRPCError, ToolError
 from mcp_runtime.protocol.models import PreSerialized, is_list, is_model, is_object
 
-from .components import FuncMetadata, func_metadata
+from .components import FuncMetadata, func_metadata, validate_and_warn_tool_name
 from .forms.form import FORM, field_of, official
 from .names import ReadResourceContents
-from .tool_names import validate_and_warn_tool_name
 from .words import OFFICIAL, STANDALONE, Words, log
 
 _WORDS: Final = re.compile("[_-]")

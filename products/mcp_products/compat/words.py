@@ -6,8 +6,10 @@ Their results are equal to those here for what was called well. A program, or th
 from __future__ import annotations
 
 import logging
+import tomllib
 from collections.abc import Awaitable, Container, Mapping
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any, Final
 
 from pydantic_core import InitErrorDetails, PydanticCustomError, ValidationError
@@ -69,37 +71,9 @@ class Words:
         return ValidationError.from_exception_data(title, details)
 
 
-OFFICIAL: Final = Words(
-    told="Error executing tool {name}: {error}",
-    failed="Error executing tool {name}: {error}",
-    hidden="Error executing tool {name}",
-    title="{function}Arguments",
-    unknown={
-        "call_tool": "Unknown tool: {name}",
-        "get_prompt": "Unknown prompt: {name}",
-        "read_resource": "Unknown resource: {name}",
-    },
-    unread="Error reading resource {name}: {error}",
-    kinds={},
-    is_official=True,
-)
-"""The words of the official SDK, 1.x and 2.x."""
-
-STANDALONE: Final = Words(
-    told="{error}",
-    failed="Error calling tool {name!r}: {error}",
-    hidden="Error calling tool {name!r}",
-    title="call[{function}]",
-    unknown={
-        "call_tool": "Unknown tool: {name!r}",
-        "get_prompt": "Unknown prompt: {name!r}",
-        "read_resource": "Resource not found: {name!r}",
-    },
-    unread="Error reading resource {name!r}: {error}",
-    kinds={"extra_forbidden": "unexpected_keyword_argument", "missing": "missing_argument"},
-    is_official=False,
-)
-"""The words of the distribution `fastmcp`, 2 to 4."""
+_TABLES: Final = tomllib.loads(Path(__file__).with_suffix(".toml").read_text(encoding="utf-8"))
+OFFICIAL: Final = Words(**_TABLES["official"])
+STANDALONE: Final = Words(**_TABLES["standalone"])
 
 
 def without_logging(result: Any, unchanging: Container[str] = ()) -> Any:

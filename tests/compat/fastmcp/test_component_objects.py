@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from mcp_generated.compat import StandaloneFastMCP, ToolError
-from mcp_products.compat.forms.errors import PromptError
+from mcp_products.compat.forms.errors import PromptError, ValidationError
 from mcp_products.compat.forms.form import FORM
 from mcp_products.compat.sessions.fastmcp_client import Client
 from mcp_products.compat.standalone.components import (
@@ -21,7 +21,6 @@ from mcp_products.compat.standalone.components import (
     TransformedTool,
     forward,
 )
-from mcp_products.compat.standalone.errors import ValidationError
 from mcp_products.compat.standalone.results import (
     Message,
     PromptResult,

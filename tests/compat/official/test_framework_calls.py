@@ -9,8 +9,7 @@ import httpx2
 import pytest
 
 from mcp_generated.compat import Client, ClientSession, McpError, MCPServer, streamable_http_client, types
-from mcp_products.compat.sessions.client import CacheConfig
-from mcp_products.compat.sessions.listening import ListenNotSupportedError
+from mcp_products.compat.sessions.client import CacheConfig, ListenNotSupportedError
 from mcp_products.compat.standalone.components import Tool
 
 

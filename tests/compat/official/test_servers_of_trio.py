@@ -12,7 +12,7 @@ import anyio
 import pytest
 
 from mcp_generated.compat import Server, types
-from mcp_products.compat.sessions.listening import ListenNotSupportedError, listen
+from mcp_products.compat.sessions.client import ListenNotSupportedError, listen
 from mcp_products.compat.streams.message import SessionMessage, create_client_server_memory_streams
 
 pytest.importorskip("trio", reason="trio is not installed")

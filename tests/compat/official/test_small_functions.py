@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 import mcp_generated.compat  # noqa: F401 - It has the protocol versions.
+from mcp_products.compat.components import validate_and_warn_tool_name, validate_tool_name
 from mcp_products.compat.forms.protocol_versions import KNOWN_PROTOCOL_VERSIONS, is_version_at_least
-from mcp_products.compat.tool_names import validate_and_warn_tool_name, validate_tool_name
 
 
 @pytest.mark.parametrize(

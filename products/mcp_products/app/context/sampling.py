@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import Any, Final, Generic, TypedDict, TypeVar, cast
 
 from pydantic import BaseModel, TypeAdapter, ValidationError
+from pydantic.alias_generators import to_camel
 from pydantic.errors import PydanticUserError
 from pydantic_core import to_json
 
@@ -23,17 +24,6 @@ _MAX_ROUNDS: Final = 25  # Messages of the model in a row that call tools.
 T = TypeVar("T")
 _ATTEMPTS: Final = 3
 _FENCE: Final = re.compile(r"\s*```[a-zA-Z]*\n(.*?)\n?```\s*", re.DOTALL)
-
-_WIRE_NAMES: Final[Mapping[str, str]] = {
-    "system_prompt": "systemPrompt",
-    "temperature": "temperature",
-    "model_preferences": "modelPreferences",
-    "include_context": "includeContext",
-    "stop_sequences": "stopSequences",
-    "metadata": "metadata",
-    "tools": "tools",
-    "tool_choice": "toolChoice",
-}
 
 
 class SamplingTools:
@@ -139,6 +129,9 @@ class SampleSettings(TypedDict, total=False):
     metadata: Mapping[str, Any] | None
     tools: Sequence[Any] | None
     tool_choice: Any
+
+
+_WIRE_NAMES: Final = {name: to_camel(name) for name in SampleSettings.__annotations__}
 
 
 class SampleKeywords(SampleSettings, RequestKeywords, total=False):

@@ -20,11 +20,6 @@ from ..components.kinds import BY_LIST_HANDLER
 
 Handler = Callable[[ServerContext, Any], Awaitable[Any]]
 MiddlewareFunction = Callable[[str, ServerContext, Any, Handler], Awaitable[Any]]
-_HOOKS: Final = (
-    *("on_message", "on_request", "on_notification", "on_initialize", "on_discover", "on_complete"),
-    *("on_call_tool", "on_read_resource", "on_get_prompt"),
-    *("on_list_tools", "on_list_resources", "on_list_resource_templates", "on_list_prompts"),
-)
 # The property of a list result that its hook gets and returns.
 _ITEMS: Final = {f"on_{name}": kind.items for name, kind in BY_LIST_HANDLER.items()}
 
@@ -144,6 +139,9 @@ class Middleware:
     async def on_list_prompts(self, context: MiddlewareContext, call_next: CallNext) -> Any:
         """Handle a request for prompts; the result is a list of prompts, those of one page."""
         return await call_next(context)
+
+
+_HOOKS: Final = tuple(name for name in vars(Middleware) if name.startswith("on_"))
 
 
 class MiddlewareAdapter:

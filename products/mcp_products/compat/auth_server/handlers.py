@@ -22,8 +22,7 @@ from mcp_runtime.aio import clock as clocks
 from .. import auth
 from ..forms.form import FORM
 from . import messages
-from .clients import AuthenticationError, ClientAuthenticator
-from .messages import NO_STORE, PydanticJSONResponse, fields_of
+from .messages import NO_STORE, AuthenticationError, ClientAuthenticator, PydanticJSONResponse, fields_of
 
 _log: Final = logging.getLogger("mcp_runtime.compat.auth_server")
 _CHALLENGE: Final = {"WWW-Authenticate": 'Basic realm="token endpoint"'}

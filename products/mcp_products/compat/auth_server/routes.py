@@ -21,7 +21,7 @@ from mcp_products.auth.http import is_loopback
 from .. import auth
 from ..forms.callbacks import MCP_PROTOCOL_VERSION
 from . import handlers
-from .clients import ClientAuthenticator
+from .messages import ClientAuthenticator
 
 _MAX_BODY: Final = 4 * 1024 * 1024  # Bytes, as there.
 _AUTH_METHODS: Final = ["client_secret_post", "client_secret_basic"]

@@ -8,7 +8,14 @@ from typing import Any, Final, NamedTuple, Self
 
 from pydantic import BaseModel
 
-from mcp_runtime.errors import ConnectionClosedError, JSONRPCError, RemoteJSONRPCError, RequestTimeoutError
+from mcp_runtime.errors import (
+    ConnectionClosedError,
+    JSONRPCError,
+    LocalError,
+    MCPError,
+    RemoteJSONRPCError,
+    RequestTimeoutError,
+)
 from mcp_runtime.protocol.jsonrpc import INTERNAL_ERROR, INVALID_PARAMS
 
 from .form import FORM, written
@@ -129,3 +136,23 @@ def received_errors() -> Generator[None]:
         raise McpError(REQUEST_TIMEOUT, str(error)) from error
     except ConnectionClosedError as error:
         raise McpError(CONNECTION_CLOSED, f"Connection closed: {error}") from error
+
+
+# Exceptions of FastMCP that no product raises under another name.
+
+
+class ValidationError(MCPError, ValueError):
+    """Arguments are missing, or do not fit."""
+
+
+class ResourceSecurityError(ResourceNotFoundError):
+    """A value of a variable of a template is refused; the client is told that there is no such resource."""
+
+
+@contextmanager
+def as_value_errors() -> Generator[None]:
+    """Raise ValueError, as FastMCP does, for what a product refuses."""
+    try:
+        yield
+    except LocalError as error:
+        raise ValueError(str(error)) from error

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Sequence
-from contextlib import AbstractAsyncContextManager, AsyncExitStack
+from collections.abc import AsyncGenerator, Awaitable, Callable, Sequence
+from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass
 from functools import partial
-from typing import Any, Final, Generic, Protocol, Self, Unpack, cast
+from typing import Any, Final, Generic, Protocol, Self, TypedDict, Unpack, cast
 
 import anyio
 from typing_extensions import TypeVar
@@ -22,7 +22,6 @@ from ..served import ServedApp
 from ..transports import StdioServerParameters, memory_client, stdio_client, streamable_http_client
 from . import client_session
 from .client_session import ClientSession, Rounds, SessionRequests
-from .listening import ListenKeywords, listen
 from .peer import OnProgress
 
 ROUNDS: Final = 10
@@ -40,6 +39,47 @@ class InputRequiredRoundsExceededError(RuntimeError):
         limit = "input_required_max_rounds= is the limit"
         super().__init__(f"the server required input more than {max_rounds} times; {limit}")
         self.max_rounds = max_rounds
+
+
+# `listen` of the official SDK's sessions, which raises what its callers fall back on.
+
+
+class ListenKeywords(TypedDict, total=False):
+    """The changes that a program listens to."""
+
+    tools_list_changed: bool
+    prompts_list_changed: bool
+    resources_list_changed: bool
+    resource_subscriptions: Sequence[str]
+
+
+class ListenNotSupportedError(RuntimeError):
+    """A session that does not read the stream of subscriptions."""
+
+    def __init__(self, negotiated_version: str | None) -> None:
+        """Create the error for the protocol version of a session."""
+        super().__init__(
+            f"listen: a session of compat does not read subscriptions ({negotiated_version}); changes of older versions"
+            " reach `message_handler`, and `mcp_generated.Client.listen` reads them in each version"
+        )
+        self.negotiated_version = negotiated_version
+
+
+class SubscriptionLost(RuntimeError):  # noqa: N818 - the name of the official SDK
+    """A stream that ended before its server has closed it."""
+
+
+@asynccontextmanager
+async def listen(session: Any, on_event: Any = None, **kinds: Unpack[ListenKeywords]) -> AsyncGenerator[Any]:
+    """Raise ListenNotSupportedError when the context is entered, as for a server of an older version."""
+    yield await _refuse(session)
+
+
+async def _refuse(session: Any) -> Any:
+    raise ListenNotSupportedError(session.protocol_version)
+
+
+# What a client connects to, and the client.
 
 
 def streams_to(target: Any) -> AbstractAsyncContextManager[Any]:

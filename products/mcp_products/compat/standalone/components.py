@@ -24,11 +24,10 @@ from mcp_products.app.transformed_tools import transformed_tool
 from mcp_runtime.errors import InvalidMessageError, JSONRPCError, LocalError, ToolError
 from mcp_runtime.protocol.models import is_object
 
-from ..forms.errors import PromptError
+from ..forms.errors import PromptError, as_value_errors
+from ..forms.errors import ValidationError as ArgumentsError
 from ..forms.form import FORM, official
 from ..registered import MARK, StandaloneTool, words_of
-from .errors import ValidationError as ArgumentsError
-from .errors import as_value_errors
 from .results import PromptResult, ResourceResult, ToolResult, contents_of
 from .uris import INHERIT_SECURITY, check_function, check_variables, match_uri_template
 

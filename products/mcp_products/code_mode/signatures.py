@@ -12,6 +12,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final, TypeGuard
 
+from mcp_products.json_schema.cost import NOTHING, pointed
 from mcp_runtime.protocol.models import is_object
 
 Json = Mapping[str, Any]
@@ -146,10 +147,8 @@ def _object(schema: Json, root: Json, depth: int) -> str:
 
 
 def _resolved(pointer: str, root: Json) -> Any:
-    value: Any = root
-    for part in pointer.removeprefix("#").split("/")[1:] if pointer.startswith("#") else ["?"]:
-        value = value.get(part.replace("~1", "/").replace("~0", "~")) if is_object(value) else None
-    return value
+    value = pointed(root, pointer) if pointer.startswith("#") else NOTHING
+    return None if value is NOTHING else value
 
 
 def _union(types: Iterable[str]) -> str:

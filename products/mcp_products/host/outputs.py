@@ -11,12 +11,12 @@ from dataclasses import dataclass, field
 from datetime import date, datetime, time, timedelta
 from functools import cached_property
 from typing import Any, ClassVar, Final, Generic, TypeAlias, TypeVar, cast
-from urllib.parse import unquote
 from uuid import UUID
 
 from pydantic import BaseModel, TypeAdapter, ValidationError
 from pydantic_core import PydanticSerializationError
 
+from mcp_products.json_schema.cost import NOTHING, pointed
 from mcp_products.json_schema.validator import CompiledSchema, compile_schema
 from mcp_runtime.errors import (
     InvalidMessageError,
@@ -175,14 +175,8 @@ def _pointed(root: Any, reference: str) -> Any:
     """Return the part of a schema that a reference inside of it names (RFC 6901, section 6); None if there is none."""
     if not reference.startswith("#"):
         return None
-    part = root
-    for step in unquote(reference[1:]).split("/")[1:]:
-        name = step.replace("~1", "/").replace("~0", "~")
-        if is_list(part):
-            part = part[int(name)] if name.isdecimal() and int(name) < len(part) else None
-        else:
-            part = part.get(name) if is_object(part) else None
-    return part
+    part = pointed(root, reference)
+    return None if part is NOTHING else part
 
 
 def _is_integer(value: object) -> bool:

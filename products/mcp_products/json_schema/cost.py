@@ -16,6 +16,23 @@ from urllib.parse import unquote
 from mcp_runtime.errors import InvalidMessageError, InvalidSchemaError
 from mcp_runtime.protocol.models import is_list, is_object
 
+NOTHING: Final[Any] = object()
+
+
+def pointed(root: Any, reference: str) -> Any:
+    """Return what a reference inside of a document names (RFC 6901, section 6); NOTHING if it names nothing."""
+    part = root
+    for step in unquote(reference.removeprefix("#")).split("/")[1:]:
+        name = step.replace("~1", "/").replace("~0", "~")
+        if is_list(part) and name.isdecimal() and int(name) < len(part):
+            part = part[int(name)]
+        elif is_object(part) and name in part:
+            part = part[name]
+        else:
+            return NOTHING
+    return part
+
+
 # The subschemas of a JSON Schema: which keywords have them, where they apply, and what references lead to.
 
 # The size of regular expressions: an estimate of the states of an automaton for a pattern.
@@ -151,15 +168,9 @@ class SchemaTree:
         path = unquote(text[1:])
         if path and not path.startswith("/"):
             return self._anchors.get(path, {})
-        node: Any = self.root
-        for step in path.split("/")[1:]:
-            name = step.replace("~1", "/").replace("~0", "~")
-            if is_list(node) and name.isdecimal() and int(name) < len(node):
-                node = node[int(name)]
-            elif is_object(node) and name in node:
-                node = node[name]
-            else:
-                raise InvalidSchemaError(f"a JSON Schema has the reference {reference!r}, which does not resolve")
+        node = pointed(self.root, text)
+        if node is NOTHING:
+            raise InvalidSchemaError(f"a JSON Schema has the reference {reference!r}, which does not resolve")
         return node
 
     def _register(self, schema: dict[str, Any], level: int) -> int:

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any, Final, NamedTuple
 
+from mcp_products.json_schema.cost import NOTHING, pointed
+
 from .snapshot import Json, is_list, is_object
 
 ONE: Final = frozenset(
@@ -87,16 +89,8 @@ def resolved(root: Json, reference: str) -> object:
     """Return what a reference inside the same document leads to; None if it leads nowhere."""
     if not reference.startswith("#"):
         return None
-    value: object = root
-    for part in reference[1:].split("/")[1:]:
-        word = part.replace("~1", "/").replace("~0", "~").replace("%24", "$")
-        if is_object(value) and word in value:
-            value = value[word]
-        elif is_list(value) and word.isdigit() and int(word) < len(value):
-            value = value[int(word)]
-        else:
-            return None
-    return value
+    value = pointed(root, reference)
+    return None if value is NOTHING else value
 
 
 def references(schema: Json) -> Iterator[str]:

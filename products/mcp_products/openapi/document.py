@@ -12,8 +12,9 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
-from urllib.parse import unquote, urljoin
+from urllib.parse import urljoin
 
+from mcp_products.json_schema.cost import NOTHING, pointed
 from mcp_runtime.errors import LocalError
 from mcp_runtime.http.client_rules import redact_url
 from mcp_runtime.http.outgoing import without_secrets_in_logs
@@ -165,15 +166,9 @@ class OpenAPIDocument:
             raise LocalError(
                 f"from_openapi(): the reference {reference!r} leaves the document; bundle it into one file"
             )
-        value: Any = self.root
-        for token in unquote(reference[1:]).split("/")[1:]:
-            key = token.replace("~1", "/").replace("~0", "~")
-            if is_object(value) and key in value:
-                value = value[key]
-            elif is_list(value) and key.isdigit() and int(key) < len(value):
-                value = value[int(key)]
-            else:
-                raise LocalError(f"from_openapi(): the document has nothing at {reference!r}")
+        value = pointed(self.root, reference)
+        if value is NOTHING:
+            raise LocalError(f"from_openapi(): the document has nothing at {reference!r}")
         return value
 
     def _operation(self, method: str, path: str, item: Object, operation: Object) -> Operation:

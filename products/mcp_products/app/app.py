@@ -31,7 +31,7 @@ from mcp_runtime.usage.keywords import NamesOfAttributes, checked
 from mcp_runtime.usage.rules import shown
 
 from .components.functions import check_accepts_one, check_lifespan
-from .components.kinds import LISTS, ListKind
+from .components.kinds import BY_HANDLER, BY_LIST_HANDLER, LISTS, ListKind
 from .components.visibility import SessionVisibility
 from .constructors import Constructors
 from .context.state import StateStore
@@ -50,12 +50,7 @@ if TYPE_CHECKING:
 
 ServerT = TypeVar("ServerT", bound=BaseServer)
 
-_HANDLERS_BY_KIND: Final[Mapping[str, tuple[str, ...]]] = {
-    "tools": ("list_tools", "call_tool"),
-    "resources": ("list_resources", "list_resource_templates", "read_resource"),
-    "prompts": ("list_prompts", "get_prompt"),
-    "completions": ("complete",),
-}
+_HANDLERS: Final = (*BY_LIST_HANDLER, *BY_HANDLER, "complete")
 # Programs that import this module use the context of the current request; all others do not pay for it.
 _CURRENT: Final = f"{__package__}.context.current"
 LifespanFunction = Callable[[Any], AbstractAsyncContextManager[Any] | AsyncIterator[Any]]
@@ -211,8 +206,8 @@ class BaseApp(Registrations, Servable, Serving[ServerT], Constructors, NamesOfAt
             "lifespan": self._enter_lifespans,
             "scopes": _scopes_of(self.registry),
         }
-        for names in _HANDLERS_BY_KIND.values():  # Of all kinds: which are declared, the first connection decides.
-            members |= {name: _handler(self.registry, name) for name in names}
+        # Of all kinds: which are declared, the first connection decides.
+        members |= {name: _handler(self.registry, name) for name in _HANDLERS}
         if any(app.registry.skills is not None for app in self._all_apps()[1:]):
             raise LocalError("a mounted app cannot publish skills: add them to the outermost app, with `under`")
         members |= {name: _handler(self.registry, name) for names in self._extensions.values() for name in names}
@@ -245,7 +240,7 @@ class BaseApp(Registrations, Servable, Serving[ServerT], Constructors, NamesOfAt
             made.parts.tasks.options_of = self.registry.task_of
         self._undeclared = {
             kind: made.capabilities.pop(kind)
-            for kind in _HANDLERS_BY_KIND
+            for kind in (*LISTS, "completions")
             if kind in made.capabilities and kind not in (self.registry.capabilities or {}) and not self._declares(kind)
         }
         return made

@@ -289,26 +289,36 @@ def _meta(settings: Settings) -> Mapping[str, Any] | None:
 # The settings with which an app is served; their names are those of the official SDK.
 
 
-class ServedKeywords(TypedDict, total=False):
-    """The keywords of `ServerKeywords` besides `mount_path`."""
+class EndpointKeywords(TypedDict, total=False):
+    """The keywords of an endpoint that a low-level server of the official SDK has too."""
 
     debug: bool
+    streamable_http_path: str
+    max_request_body_size: int | None
+    session_idle_timeout: float | None
+    max_sessions: int | None
+    retry_interval: int | None
+
+
+class ProcessKeywords(EndpointKeywords, total=False):
+    """Those, and the keywords of the process that serves it."""
+
     log_level: LogLevel | None
     host: str
     port: int
     sse_path: str
     message_path: str
-    streamable_http_path: str
+    dependencies: Sequence[str]
+
+
+class ServedKeywords(ProcessKeywords, total=False):
+    """The keywords of `ServerKeywords` besides `mount_path`."""
+
     json_response: bool
     stateless_http: bool
-    max_request_body_size: int | None
-    session_idle_timeout: float | None
-    max_sessions: int | None
-    retry_interval: int | None
     event_store: EventStore | None
     store: str | Store
     card: bool | ServerCard
-    dependencies: Sequence[str]
 
 
 class ServerKeywords(ServedKeywords, total=False):

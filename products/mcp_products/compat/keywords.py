@@ -15,8 +15,9 @@ from mcp_products.app.providers.provider import Provider
 from mcp_products.app.settings import (
     AccessKeywords,
     CommonKeywords,
-    LogLevel,
+    EndpointKeywords,
     OnDuplicate,
+    ProcessKeywords,
     ResourceSettings,
     Settings,
     ToolSettings,
@@ -52,18 +53,6 @@ class _AnswerKeywords(TypedDict, total=False):
     transport_security: TransportSecuritySettings | None
 
 
-class _OfficialEndpoint(TypedDict, total=False):
-    """What the official SDK has for an endpoint of a server of either kind."""
-
-    debug: bool
-    mount_path: str
-    streamable_http_path: str
-    max_request_body_size: int | None
-    session_idle_timeout: float | None
-    max_sessions: int | None
-    retry_interval: int | None
-
-
 class _OwnEndpoint(AccessKeywords, _AnswerKeywords, total=False):
     """What this package has for one."""
 
@@ -76,15 +65,10 @@ class _OwnEndpoint(AccessKeywords, _AnswerKeywords, total=False):
     metrics_path: str | None
 
 
-class SharedHTTPKeywords(_AnswerKeywords, _OfficialEndpoint, total=False):
+class SharedHTTPKeywords(_AnswerKeywords, ProcessKeywords, total=False):
     """What both an HTTP application and a constructor take."""
 
-    log_level: LogLevel | None
-    host: str
-    port: int
-    sse_path: str
-    message_path: str
-    dependencies: Sequence[str]
+    mount_path: str
 
 
 class OfficialServerKeywords(SharedHTTPKeywords, CommonKeywords, total=False):
@@ -143,9 +127,10 @@ class OfficialTransportKeywords(OfficialRunKeywords, StdioServerSettings, total=
     """The keywords of `run`: those of its transport."""
 
 
-class LowLevelHTTPKeywords(_OwnEndpoint, _OfficialEndpoint, total=False):
+class LowLevelHTTPKeywords(_OwnEndpoint, EndpointKeywords, total=False):
     """The keywords of `Server.streamable_http_app` besides those that it names itself."""
 
+    mount_path: str
     path: str | None
 
 

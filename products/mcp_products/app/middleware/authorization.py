@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Awaitable, Callable, Collection, Sequence
+from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Final
 
 from mcp_runtime.errors import JSONRPCError, LocalError
 from mcp_runtime.protocol.jsonrpc import INVALID_REQUEST
@@ -13,7 +13,7 @@ from mcp_runtime.session.interfaces import AuthenticatedUser
 from mcp_runtime.usage.texts import quoted
 
 from ..components.catalog import named_kind
-from ..components.kinds import KINDS, PROMPT, RESOURCE, TEMPLATE, TOOL, ComponentKind, Kind
+from ..components.kinds import BY_LIST_HANDLER, KINDS, RESOURCE, ComponentKind, Kind
 from ..components.named_things import task_lists_of, things_named
 from ..components.visibility import text_set
 from ..providers.provider import listed_tags
@@ -51,8 +51,12 @@ class AccessRequest:
         return self
 
 
-_FURTHER_LISTS = {"list_skills": "skills", "read_directory": "resources"}
-"""Lists without a hook, whose items are resources, and the property that has them."""
+_LISTS: Final[Mapping[str, tuple[str, Kind]]] = {
+    **{name: (kind.items, kind) for name, kind in BY_LIST_HANDLER.items()},
+    "list_skills": ("skills", RESOURCE),
+    "read_directory": ("resources", RESOURCE),
+}
+"""The property of a list result that has the items, and what these are, by the handler of the list."""
 
 AuthorizationCheck = Callable[[AccessRequest], bool | Awaitable[bool]]
 
@@ -109,24 +113,8 @@ class AuthMiddleware(Middleware):
         if wrong := [check for check in self._checks if not callable(check)]:
             raise LocalError(f"AuthMiddleware(): {wrong[0]!r} is not a check: pass functions, or require_scopes(…)")
 
-    async def on_list_tools(self, context: MiddlewareContext, call_next: CallNext) -> Any:
-        """Return the tools that the user may call."""
-        return await self._filter(context, await call_next(context), TOOL)
-
-    async def on_list_prompts(self, context: MiddlewareContext, call_next: CallNext) -> Any:
-        """Return the prompts that the user may get."""
-        return await self._filter(context, await call_next(context), PROMPT)
-
-    async def on_list_resources(self, context: MiddlewareContext, call_next: CallNext) -> Any:
-        """Return the resources that the user may read."""
-        return await self._filter(context, await call_next(context), RESOURCE)
-
-    async def on_list_resource_templates(self, context: MiddlewareContext, call_next: CallNext) -> Any:
-        """Return the resource templates that the user may read."""
-        return await self._filter(context, await call_next(context), TEMPLATE)
-
     async def on_request(self, context: MiddlewareContext, call_next: CallNext) -> Any:
-        """Refuse a request that names a tool, a prompt or a resource that a check does not allow.
+        """Refuse a request that names a tool, a prompt or a resource that a check does not allow, and list none.
 
         That holds for each request that names it: to call or read it, to subscribe to it, to complete its arguments.
         """
@@ -134,15 +122,15 @@ class AuthMiddleware(Middleware):
             if thing.kind != "task":  # A task belongs to the user who created it, with the scopes of its call.
                 await self._require(context, thing.kind, thing.id)
         result = await call_next(context)
-        if (items := _FURTHER_LISTS.get(context.name)) is None:
+        if context.name not in _LISTS or _has_no_users(context):
             return result
-        allowed = await self._filter(context, getattr(result, items), RESOURCE)
+        items, kind = _LISTS[context.name]
+        allowed = [
+            item
+            for item in getattr(result, items)
+            if not await self._refusals(context, kind.name, getattr(item, kind.key), item)
+        ]
         return result.model_copy(update={items: allowed})
-
-    async def _filter(self, context: MiddlewareContext, items: Sequence[Any], kind: Kind) -> Any:
-        if _has_no_users(context):
-            return items
-        return [item for item in items if not await self._refusals(context, kind.name, getattr(item, kind.key), item)]
 
     async def _require(self, context: MiddlewareContext, kind: ComponentKind, name: str) -> None:
         refusals = [] if _has_no_users(context) else await self._refusals(context, kind, name, context.message)

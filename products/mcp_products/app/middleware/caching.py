@@ -13,19 +13,12 @@ from mcp_runtime.aio import clock as clocks
 from mcp_runtime.errors import LocalError
 
 from ..components.catalog import requested_version
+from ..components.kinds import BY_HANDLER, BY_LIST_HANDLER
 from .hooks import CallNext, Middleware, MiddlewareContext
 
 _LIST_TTL: Final = 300.0
 _ITEM_TTL: Final = 3600.0
-_NAMES: Final = {
-    "list_tools": _LIST_TTL,
-    "list_resources": _LIST_TTL,
-    "list_resource_templates": _LIST_TTL,
-    "list_prompts": _LIST_TTL,
-    "call_tool": _ITEM_TTL,
-    "read_resource": _ITEM_TTL,
-    "get_prompt": _ITEM_TTL,
-}
+_TTLS: Final = {**dict.fromkeys(BY_LIST_HANDLER, _LIST_TTL), **dict.fromkeys(BY_HANDLER, _ITEM_TTL)}
 _RETRY_FIELDS: Final = ("input_responses", "request_state")
 
 
@@ -114,7 +107,7 @@ class ResponseCachingMiddleware(Middleware):
         result = await call_next(context)
         is_final = getattr(result, "input_requests", None) is None and getattr(result, "is_error", None) is not True
         if is_final and watched is self._results and len(result.model_dump_json().encode()) <= self.max_item_size:
-            expires = self._clock() + settings.get("ttl", _NAMES[context.name])
+            expires = self._clock() + settings.get("ttl", _TTLS[context.name])
             self._results[key] = expires, result.model_copy(deep=True)
             while len(self._results) > self.max_items:
                 self._results.popitem(last=False)

@@ -8,12 +8,12 @@ from dataclasses import dataclass
 from datetime import timedelta
 from typing import Any, Self, Unpack
 
+from mcp_products.app.components.kinds import LISTS, ListKind
+
 from ..forms.errors import McpError
 from ..forms.form import FORM, Seconds, field_of
 from ..transports import StdioServerParameters, sse_client, stdio_client, streamablehttp_client
 from .client_session import Callback, ClientSession, ToolCallKeywords
-
-_KINDS = ("tools", "resources", "prompts")
 
 
 @dataclass
@@ -64,7 +64,7 @@ class ClientSessionGroup:
         self._owns_stack = exit_stack is None
         self._name_hook = component_name_hook
         self._stacks: dict[ClientSession, AsyncExitStack] = {}
-        self._owners: dict[tuple[str, str], ClientSession] = {}
+        self._owners: dict[tuple[ListKind, str], ClientSession] = {}
         self.tools: dict[str, Any] = {}
         self.resources: dict[str, Any] = {}
         self.prompts: dict[str, Any] = {}
@@ -105,8 +105,8 @@ class ClientSessionGroup:
 
     async def connect_with_session(self, server_info: Any, session: ClientSession) -> ClientSession:
         """Add what the server of a session has. Raises McpError for a name that another server has."""
-        found: dict[tuple[str, str], Any] = {}
-        for kind in _KINDS:
+        found: dict[tuple[ListKind, str], Any] = {}
+        for kind in LISTS:
             if getattr(session.server_capabilities, kind, None) is None:
                 continue
             for item in getattr(await getattr(session, f"list_{kind}")(), kind):

@@ -9,19 +9,18 @@ from typing import Any
 from pydantic_core import ValidationError
 
 from mcp_runtime.errors import JSONRPCError, UnwritableValueError
-from mcp_runtime.http.authentication import check_scopes
 from mcp_runtime.protocol.jsonrpc import INVALID_PARAMS
 from mcp_runtime.protocol.models import format_validation_error, is_object
 from mcp_runtime.server.context import ServerContext
 
 from .content import Message, as_list, to_content_blocks
 from .context.context import with_encrypted_state
-from .settings import Settings, tags_of, to_definition, to_wire, version_of
+from .settings import Item, Settings, to_definition, to_wire
 from .signatures.generated_types import as_own
 from .signatures.signature import Signature, function_name
 
 
-class Prompt:
+class Prompt(Item):
     """A prompt of an app; `definition` is its item in the prompts list."""
 
     def __init__(
@@ -29,12 +28,7 @@ class Prompt:
     ) -> None:
         """Create a prompt from a function. Raises LocalError if its parameters cannot be prompt arguments."""
         self.name = name or function_name(function)
-        self._description = f"the prompt {self.name!r}"
-        self._t = t
-        self._indent = indent
-        self.scopes = check_scopes(settings.get("scopes", ()))
-        self.tags = tags_of(settings, self._description)
-        self.version = version_of(settings)
+        super().__init__(f"the prompt {self.name!r}", settings, t, indent)
         self._signature = Signature(function, self._description, settings.get("thread"))
         schema = self._signature.schema()
         required = schema.get("required", [])
@@ -91,5 +85,5 @@ class Prompt:
         try:
             blocks = to_content_blocks(content, self._t, self._indent)
         except UnwritableValueError as error:
-            raise UnwritableValueError(f"{self._description} returned a value that cannot be sent: {error}") from None
+            raise self._unsendable(error) from None
         return [self._t.PromptMessage(role=role, content=block) for block in blocks]

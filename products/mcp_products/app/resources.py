@@ -16,7 +16,6 @@ from typing import Annotated, Any, Final, Union, cast, get_args, get_origin
 from pydantic_core import ValidationError
 
 from mcp_runtime.errors import JSONRPCError, LocalError, UnwritableValueError
-from mcp_runtime.http.authentication import check_scopes
 from mcp_runtime.http.client_rules import redact_url, without_secrets
 from mcp_runtime.http.outgoing import without_secrets_in_logs
 from mcp_runtime.protocol.jsonrpc import INTERNAL_ERROR
@@ -29,7 +28,7 @@ from .components.named_things import UnknownItemError
 from .components.uris import URITemplate, Value, is_https_url
 from .content import Audio, File, Image, as_list, json_text
 from .context.context import with_encrypted_state
-from .settings import ResourceSettings, tags_of, to_definition, to_wire, version_of
+from .settings import Item, ResourceSettings, to_definition, to_wire
 from .signatures.generated_types import as_own, wire_model
 from .signatures.signature import Signature, function_name
 
@@ -40,7 +39,7 @@ _TEXT_TYPES: Final = ("application/json", "application/xml")
 _GUESS: Final = "guess"  # The encoding follows from the MIME type.
 
 
-class Resource:
+class Resource(Item):
     """A resource of an app, or a resource template if its URI has variables; `definition` is its item in the list."""
 
     def __init__(
@@ -53,14 +52,9 @@ class Resource:
         """
         self.uri = uri
         self.key = uri_key_with_fragment(uri)
-        self._description = f"the resource {uri!r}"
+        super().__init__(f"the resource {uri!r}", settings, t, indent)
         self._check_scheme(settings.get("public", False))
-        self._t = t
-        self._indent = indent
         self._mime_type = settings.get("mime_type")
-        self.scopes = check_scopes(settings.get("scopes", ()))
-        self.tags = tags_of(settings, self._description)
-        self.version = version_of(settings)
         self.template = URITemplate(uri)
         self._signature = Signature(function, self._description, settings.get("thread"))
         self._check(self._signature)
@@ -103,7 +97,7 @@ class Resource:
                 return value
             case str():
                 if (problem := text_problem(value)) is not None:
-                    raise self._unwritable(problem)
+                    raise self._unsendable(problem)
                 return self._t.TextResourceContents(uri=uri, text=value, mime_type=self._mime_type or "text/plain")
             case bytes() | bytearray() | memoryview():
                 kind = self._mime_type or "application/octet-stream"
@@ -117,11 +111,8 @@ class Resource:
                 try:
                     text = json_text(value, self._indent)
                 except UnwritableValueError as error:
-                    raise self._unwritable(error) from None
+                    raise self._unsendable(error) from None
                 return self._t.TextResourceContents(uri=uri, text=text, mime_type=self._mime_type or "application/json")
-
-    def _unwritable(self, reason: object) -> UnwritableValueError:
-        return UnwritableValueError(f"{self._description} returned a value that cannot be sent: {reason}")
 
     def _check_scheme(self, public: bool) -> None:
         """Warn about an https URI that is not public: clients may fetch it without this server.

@@ -8,6 +8,7 @@ import sys
 from collections.abc import Awaitable, Callable, Collection, Iterable, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass, field, fields
+from types import ModuleType
 from typing import TYPE_CHECKING, Any, Final, Literal, TypedDict, TypeVar, cast, get_args
 
 from pydantic_core import ValidationError, to_json
@@ -15,7 +16,8 @@ from pydantic_core import ValidationError, to_json
 from mcp_products.common.keys import KeyRing
 from mcp_products.extensions.tasks.store import TaskOptions, TaskStore
 from mcp_runtime.aio.rates import RateLimit
-from mcp_runtime.errors import LocalError
+from mcp_runtime.errors import LocalError, UnwritableValueError
+from mcp_runtime.http.authentication import check_scopes
 from mcp_runtime.protocol.models import format_validation_error, is_model, is_model_type, is_object
 from mcp_runtime.protocol.revision import Revision
 from mcp_runtime.server.core import IdentityKeywords, TenantLimits
@@ -272,6 +274,28 @@ def version_of(settings: Settings) -> str | None:
     """Return the version as text."""
     version = settings.get("version")
     return None if version is None else str(version)
+
+
+class Item:
+    """What tools, prompts and resources have in common: a description for errors, and what their settings say.
+
+    Attributes:
+        scopes: The OAuth scopes that requests for it need.
+        tags: Names for rules.
+        version: Its version; None without one.
+    """
+
+    def __init__(self, description: str, settings: Settings, t: ModuleType, indent: int | None) -> None:
+        """Read the settings that all of them have; `t` are the types of the protocol version of the app."""
+        self._description = description
+        self._t = t
+        self._indent = indent
+        self.scopes = check_scopes(settings.get("scopes", ()))
+        self.tags = tags_of(settings, description)
+        self.version = version_of(settings)
+
+    def _unsendable(self, reason: object) -> UnwritableValueError:
+        return UnwritableValueError(f"{self._description} returned a value that cannot be sent: {reason}")
 
 
 def _meta(settings: Settings) -> Mapping[str, Any] | None:

@@ -16,7 +16,6 @@ from pydantic_core import ValidationError
 from mcp_products.extensions.tasks.store import TaskOptions
 from mcp_products.fast.app_answers import ResultTypes
 from mcp_runtime.errors import InvalidMessageError, JSONRPCError, LocalError, ToolError
-from mcp_runtime.http.authentication import check_scopes
 from mcp_runtime.protocol.models import PreSerialized, format_validation_error
 from mcp_runtime.server.context import ServerContext
 from mcp_runtime.usage.texts import escaped, is_unicode
@@ -33,7 +32,7 @@ from .results import (
     output_from_schema,
     with_timeout,
 )
-from .settings import ToolSettings, check_definition, tags_of, to_definition, to_wire, version_of
+from .settings import Item, ToolSettings, check_definition, to_definition, to_wire
 from .signatures.generated_types import as_own
 from .signatures.signature import Signature, function_name
 
@@ -162,7 +161,7 @@ def _current(function: str) -> Any:
     return current
 
 
-class Tool:
+class Tool(Item):
     """A tool of an app. `answers_as_json` is False if its calls must have models as results. `view` is the URI of
     the view that was added with it."""
 
@@ -181,13 +180,8 @@ class Tool:
         """Create a tool from a function. Raises LocalError for an invalid name or unsupported parameters."""
         self.name = self.checked_name(name or function_name(function))
         self.function: Any = function
-        self._description = f"the tool {self.name!r}"
-        self._t = t
+        super().__init__(f"the tool {self.name!r}", settings, t, indent)
         self._coerce = settings.get("coerce", coerce)
-        self._indent = indent
-        self.scopes = check_scopes(settings.get("scopes", ()))
-        self.tags = tags_of(settings, self._description)
-        self.version = version_of(settings)
         input_schema = settings.get("input_schema")
         self._signature = Signature(function, self._description, settings.get("thread"), reads=input_schema is None)
         timeout = settings.get("timeout")
@@ -347,7 +341,7 @@ class Tool:
         try:
             return as_own(value, self._t, result_types)
         except InvalidMessageError as error:
-            raise InvalidMessageError(f"{self._description} returned a value that cannot be sent: {error}") from None
+            raise self._unsendable(error) from None
 
     def _result(self, value: Any) -> Any:
         t, output = self._t, self._output
@@ -360,7 +354,7 @@ class Tool:
         try:
             content = to_content_blocks(value, t, self._indent)
         except InvalidMessageError as error:
-            raise InvalidMessageError(f"{self._description} returned a value that cannot be sent: {error}") from None
+            raise self._unsendable(error) from None
         if output is None:
             return t.CallToolResult(content=content)
         return t.CallToolResult(content=content, structured_content=output.structure(value))
@@ -374,7 +368,7 @@ class Tool:
         try:
             require_finite(structured, result)
         except InvalidMessageError as error:
-            raise InvalidMessageError(f"{self._description} returned a value that cannot be sent: {error}") from None
+            raise self._unsendable(error) from None
         if self._output is not None:
             self._output.structure(structured)
         return result

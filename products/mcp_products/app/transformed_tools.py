@@ -5,6 +5,7 @@ from __future__ import annotations
 import inspect
 from collections.abc import Callable, Mapping
 from copy import copy, deepcopy
+from dataclasses import dataclass
 from functools import wraps
 from types import ModuleType
 from typing import Any, Final
@@ -21,7 +22,7 @@ from .components.functions import checked_signature
 from .context.context import with_encrypted_state
 from .registry import LifespanStates, Registry
 from .results import ShownExceptions, ToolFailures, output_from_annotation, output_from_schema
-from .settings import ToolSettings, tags_of, to_wire
+from .settings import Item, ToolSettings, to_wire
 from .signatures.signature import Signature
 from .tools import CURRENT, UNSET, ArgTransform, Tool, ToolTransform, check_name
 
@@ -70,19 +71,15 @@ class TransformedTool(Tool):
         self, transform: ToolTransform, parent: Tool, owner: Registry, registry: Registry, t: ModuleType
     ) -> None:
         """Create the copy of a tool; `owner` is the registry of the tool, `registry` that of the copy."""
-        # `super().__init__` is not called: the copy has the function of a tool.
+        # `Tool.__init__` is not called: the copy has the function of a tool.
         changes, wire = transform.changes, parent.definition.model_dump()
         self.name = check_name(transform.name or parent.name)
-        self._description = f"the tool {self.name!r}"
-        self._t = t
+        settings: Any = {"scopes": parent.scopes, "version": parent.version, "tags": changes.get("tags", parent.tags)}
+        Item.__init__(self, f"the tool {self.name!r}", settings, t, parent._indent)
         self._parent = parent
-        self._indent = parent._indent
         self._owner = None if owner is registry else owner
         self.function: Any = changes.get("transform_fn")
-        self.scopes = parent.scopes
         self.task = parent.task
-        self.version = parent.version
-        self.tags = tags_of({"tags": changes["tags"]}, self._description) if "tags" in changes else parent.tags
         self._arguments = _CopiedArguments(
             wire["inputSchema"], dict(changes.get("transform_args") or {}), self._description
         )
@@ -204,16 +201,14 @@ class TransformedTool(Tool):
         return result
 
 
+@dataclass
 class _ForwardedCall:
     """A call of a changed tool, which calls the tool itself."""
 
-    def __init__(
-        self, tool: TransformedTool, ctx: ServerContext, result_types: tuple[type, ...], shown: ShownExceptions
-    ) -> None:
-        self.ctx = ctx
-        self.result_types = result_types
-        self._tool = tool
-        self._shown = shown
+    _tool: TransformedTool
+    ctx: ServerContext
+    result_types: tuple[type, ...]
+    _shown: ShownExceptions
 
     async def forward(self, arguments: Mapping[str, Any]) -> Any:
         """Call the tool with arguments of the copy."""

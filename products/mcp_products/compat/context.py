@@ -27,16 +27,7 @@ CURRENT: Final[ContextVar[ServerContext]] = ContextVar("the context of the reque
 class OfficialSession(ServerSession):
     """The session of a client. Its requests raise McpError."""
 
-    async def send_progress_notification(
-        self,
-        progress_token: str | int,
-        progress: float,
-        total: float | None = None,
-        message: str | None = None,
-        related_request_id: str | None = None,
-    ) -> None:
-        """Send the progress of the request, if the client has requested it; the token is always the client's."""
-        await self._ctx.progress(progress, total, message)
+    checks_tokens: ClassVar[bool] = False  # The token is always the client's.
 
     async def _request(self, name: str, params: dict[str, Any]) -> Any:
         with received_errors():

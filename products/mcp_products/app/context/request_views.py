@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 import re
 from collections.abc import Mapping, Sequence
-from typing import Any, Final, Unpack
+from typing import Any, ClassVar, Final, Unpack
 
 from mcp_runtime.endpoint.context import Watched
 from mcp_runtime.endpoint.requests import send_request
@@ -63,6 +63,9 @@ class DeclaredObject(dict[str, Any]):
 
 class ServerSession(Watched):
     """The session of the client that sent the request, with the methods of the official SDK."""
+
+    checks_tokens: ClassVar[bool] = True
+    """Whether the progress token of another request is refused."""
 
     def __init__(self, ctx: Any) -> None:
         """Create the view of a context."""
@@ -192,7 +195,7 @@ class ServerSession(Watched):
 
         Raises ValueError for the progress token of another request.
         """
-        if progress_token != self._ctx.meta.get("progressToken", progress_token):
+        if self.checks_tokens and progress_token != self._ctx.meta.get("progressToken", progress_token):
             raise ValueError(f"the progress token {progress_token!r} is not that of this request")
         await self._ctx.progress(progress, total, message)
 

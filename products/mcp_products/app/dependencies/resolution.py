@@ -12,6 +12,7 @@ from contextlib import (
     asynccontextmanager,
     contextmanager,
 )
+from dataclasses import dataclass, field
 from functools import partial
 from typing import Annotated, Any, Final, TypeVar, cast, get_args, get_origin
 
@@ -175,24 +176,24 @@ class _Node:
         self.nested: dict[str, _Edge] = {}
 
 
+@dataclass
 class _Edge:
     """A parameter whose value a node computes. `wants_result` is True if it takes the answer of the user, declined and
     cancelled ones included."""
 
-    def __init__(self, node: _Node, wants_result: bool) -> None:
-        self.node = node
-        self.wants_result = wants_result
+    node: _Node
+    wants_result: bool
 
 
+@dataclass
 class _Call:
     """The state of one call."""
 
-    def __init__(self, ctx: ServerContext, arguments: Mapping[str, Any], stack: AsyncExitStack) -> None:
-        self.ctx = ctx
-        self.arguments = arguments
-        self.stack = stack
-        self.values: dict[_Node, Any] = {}
-        self.pending: dict[_Node, ClientRequest] = {}
+    ctx: ServerContext
+    arguments: Mapping[str, Any]
+    stack: AsyncExitStack
+    values: dict[_Node, Any] = field(default_factory=dict[_Node, Any])
+    pending: dict[_Node, ClientRequest] = field(default_factory=dict[_Node, ClientRequest])
 
 
 class Dependencies:

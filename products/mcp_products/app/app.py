@@ -330,10 +330,10 @@ class BaseApp(Registrations, Servable, Serving[ServerT], Constructors, NamesOfAt
     def _all_apps(self) -> list[BaseApp[Any]]:
         return [self, *(inner for app in self._mounted for inner in app._all_apps())]
 
-    def _add(self, kind: ListKind, registered: dict[str, Any], name: str, item: Any) -> None:
+    def _add(self, kind: ListKind, name: str, item: Any) -> None:
         if "server" in vars(self):
             self._check_late(kind, item)
-        super()._add(kind, registered, name, item)
+        super()._add(kind, name, item)
         self._declare_more()
 
     def _check_late(self, kind: ListKind, item: Any) -> None:

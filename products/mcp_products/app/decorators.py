@@ -19,7 +19,7 @@ from mcp_runtime.usage.keywords import checked
 from mcp_runtime.usage.rules import shown
 
 from .administration import Administration
-from .components.catalog import Catalog, insert_version, is_requested
+from .components.catalog import is_requested
 from .components.functions import check_accepts, check_function, signature_of
 from .components.kinds import ListKind
 from .middleware.hooks import MiddlewareFunction
@@ -41,44 +41,6 @@ else:  # Imported when they are used.
 F = TypeVar("F", bound=Callable[..., Any])
 MiddlewareT = TypeVar("MiddlewareT", bound=MiddlewareFunction)
 _log: Final = logging.getLogger("mcp_runtime.app.decorators")
-
-
-# How an app gets another version of a tool, a resource or a prompt.
-
-
-def add_version(catalog: Catalog, app_name: str, policy: str, kind: ListKind, name: str, item: Any) -> bool:
-    """Add a component with a version, or one whose name has versions already; return whether it was added.
-
-    Raises LocalError if a name would have components with and without a version, and for a version that is in use.
-
-    Args:
-        catalog: The catalog of the app.
-        app_name: The name of the app, for messages.
-        policy: What happens with a version that is in use: `on_duplicate` of the app.
-        kind: The list of the component.
-        name: Its name or URI.
-        item: The component.
-    """
-    registered: dict[str, Any] = vars(catalog)[kind]
-    existing, singular = registered.get(name), kind[:-1]
-    if existing is not None and item.version is None:
-        raise LocalError(f"the app {app_name!r} has versions of {name!r} among its {kind}: add this one with version=…")
-    if existing is not None and existing.version is None:
-        raise LocalError(
-            f"the app {app_name!r} has {name!r} among its {kind} without a version: give both {kind} a version=…"
-        )
-    versions = catalog.versions.setdefault((kind, name), [])
-    if any(is_requested(other.version, item.version) for other in versions):
-        if policy == "ignore":
-            return False
-        in_use = f"the app {app_name!r} has {name!r} among its {kind} in the version {item.version!r} already"
-        if policy == "error":
-            raise LocalError(f"{in_use}: use another version, or remove_{singular}({name!r}, version={item.version!r})")
-        if policy == "warn":
-            _log.warning("%s: the new one replaces it", in_use)
-    insert_version(versions, item)
-    registered[name] = versions[0]
-    return True
 
 
 class Registrations(Administration):
@@ -144,7 +106,7 @@ class Registrations(Administration):
     def _add_tool(self, tool: Tool) -> None:
         if self._dereferences:
             tool.definition = dereferencing.dereferenced_definition(tool.definition)
-        self._add("tools", self.registry.tools, tool.name, tool)
+        self._add("tools", tool.name, tool)
 
     def add_tools(self, holder: object) -> None:
         """Add the methods of an object that are marked with `tool`; without marked methods, add all public ones.
@@ -204,7 +166,7 @@ class Registrations(Administration):
         uri = encoded_uri(uri)
         check_function(function, "resource", uri, is_named=True)
         resource = Resource(uri, function, settings, self.types, self._json_indent)
-        self._add("resources", self.registry.resources, uri, resource)
+        self._add("resources", uri, resource)
 
     @overload
     def prompt(self, function: F, /, *, name: str | None = None, **settings: Unpack[Settings]) -> F: ...
@@ -227,7 +189,7 @@ class Registrations(Administration):
         prompt."""
         check_function(function, "prompt", name)
         prompt = Prompt(function, name, settings, self.types, self._json_indent)
-        self._add("prompts", self.registry.prompts, prompt.name, prompt)
+        self._add("prompts", prompt.name, prompt)
 
     @overload
     def completion(self, function: F, /) -> F: ...
@@ -278,7 +240,7 @@ class Registrations(Administration):
     def remove_tool(self, name: str, version: str | None = None) -> None:
         """Remove a tool, or one version of it, with its view, also at run time. Raises LocalError if there is none."""
         tools = [tool for tool in self.registry.all_versions("tools") if tool.name == name and tool.view is not None]
-        self._remove("tools", self.registry.tools, name, version)
+        self._remove("tools", name, version)
         for tool in tools:
             if version is None or is_requested(tool.version, version):
                 self.remove_resource(tool.view, tool.version)
@@ -287,11 +249,11 @@ class Registrations(Administration):
         """Remove a resource or a resource template, or one version of it, also at run time. Raises LocalError if there
         is none at this URI."""
         registered = find_uri(uri, self.registry.resources)
-        self._remove("resources", self.registry.resources, registered or uri, version)
+        self._remove("resources", registered or uri, version)
 
     def remove_prompt(self, name: str, version: str | None = None) -> None:
         """Remove a prompt, or one version of it, also at run time. Raises LocalError if there is none."""
-        self._remove("prompts", self.registry.prompts, name, version)
+        self._remove("prompts", name, version)
 
     @overload
     def middleware(self, function: MiddlewareT, /) -> MiddlewareT: ...
@@ -311,24 +273,38 @@ class Registrations(Administration):
 
         return _decorate("middleware", function, None, add)
 
-    def _add(self, kind: ListKind, registered: dict[str, Any], name: str, item: Any) -> None:
+    def _add(self, kind: ListKind, name: str, item: Any) -> None:
+        """Add a component, or a version of it; `on_duplicate` of the app says what happens with one that is there.
+
+        Raises LocalError if a name would have components with and without a version.
+        """
+        registered = self.registry.registered(kind)
         existing = registered.get(name)
-        if item.version is not None or (existing is not None and existing.version is not None):
-            if add_version(self.registry, self.name, self._on_duplicate, kind, name, item):
-                self._changed(kind)
+        if existing is not None and (existing.version is None) is not (item.version is None):
+            owner, several = f"the app {self.name!r}", f"{name!r} among its {kind}"
+            if item.version is None:
+                raise LocalError(f"{owner} has versions of {several}: add this one with version=…")
+            raise LocalError(f"{owner} has {several} without a version: give both {kind} a version=…")
+        in_use, place, argument = existing is not None, "", ""
+        other = "URI" if kind == "resources" else "name"
+        if item.version is not None:
+            versions = self.registry.versions.get((kind, name), ())
+            in_use = any(is_requested(one.version, item.version) for one in versions)
+            place = f" in the version {item.version!r}"
+            argument = f", version={item.version!r}"
+            other = "version"
+        there = f"the app {self.name!r} has {name!r} among its {kind}{place} already"
+        if in_use and self._on_duplicate == "ignore":
             return
-        if name in registered and self._on_duplicate == "ignore":
-            return
-        if name in registered and self._on_duplicate == "error":
-            other = "another URI" if kind == "resources" else "another name"
-            remedy = f"use {other}, or remove_{kind[:-1]}({name!r})"
-            raise LocalError(f"the app {self.name!r} has {name!r} among its {kind} already: {remedy}")
-        if name in registered and self._on_duplicate == "warn":
-            _log.warning("the app %r has %r among its %s already: the new one replaces it", self.name, name, kind)
-        registered[name] = item
+        if in_use and self._on_duplicate == "error":
+            raise LocalError(f"{there}: use another {other}, or remove_{kind[:-1]}({name!r}{argument})")
+        if in_use and self._on_duplicate == "warn":
+            _log.warning("%s: the new one replaces it", there)
+        registered[name] = item if item.version is None else self.registry.with_version(kind, name, item)
         self._changed(kind)
 
-    def _remove(self, kind: ListKind, registered: dict[str, Any], name: str, version: str | None) -> None:
+    def _remove(self, kind: ListKind, name: str, version: str | None) -> None:
+        registered = self.registry.registered(kind)
         if name not in registered:
             existing = ", ".join(map(repr, registered)) or "none"
             raise LocalError(f"the app {self.name!r} has no {name!r} among its {kind}; it has {existing}")

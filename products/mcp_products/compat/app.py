@@ -290,9 +290,9 @@ class OfficialAppMixin(FastMCPKeywords, OfficialMethods):
             return standalone.called(result)
         return RETURNED.get(method, official)(result)
 
-    def _add(self, kind: str, registered: dict[str, Any], name: str, item: Any) -> None:
+    def _add(self, kind: Any, name: str, item: Any) -> None:
         own: Any = self
-        if kind in self._told_duplicates and name in registered and item.version is None:
+        if kind in self._told_duplicates and name in own.registry.registered(kind) and item.version is None:
             log.warning("%s already has %r among its %s: the first one stays", own.name, name, kind)
         if kind == "resources" and not self._adds_meta and item.definition.meta:
             self._adds_meta = True
@@ -301,7 +301,7 @@ class OfficialAppMixin(FastMCPKeywords, OfficialMethods):
             item.definition.description = ""
         if kind != "tools" and not self.words.is_official:
             item.definition.meta = with_tags(item.definition.meta, item.tags)
-        self._parent._add(kind, registered, name, item)
+        self._parent._add(kind, name, item)
 
     def add_tool(
         self, function: Any = None, name: str | None = None, *, fn: Any = None, **settings: Unpack[OfficialToolKeywords]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Any, Final, NamedTuple, Protocol, Self
 
 from mcp_runtime.errors import LocalError
@@ -90,15 +90,6 @@ def with_versions(definition: Any, versions: list[str]) -> Any:
     return definition.model_copy(update={"meta": {**meta, NAMESPACE: {**own, "versions": versions}}})
 
 
-def insert_version(versions: list[Any], item: Component) -> None:
-    """Insert an item into a list of versions, the highest first; it replaces an equal version."""
-    assert item.version is not None, "only what has a version stands in such a list"
-    key = version_key(item.version)
-    versions[:] = [other for other in versions if version_key(other.version) != key]
-    versions.append(item)
-    versions.sort(key=lambda other: version_key(other.version), reverse=True)
-
-
 def is_requested(version: str | None, requested: str | None) -> bool:
     """Return True if a request that names `requested` is about `version`; what has no version is always meant."""
     return version is None or requested is None or version_key(version) == version_key(requested)
@@ -152,8 +143,9 @@ class Catalog:
         self.versions: dict[tuple[str, str], list[Any]] = {}
         self.version_ranges: list[VersionRange] = []
 
-    def _registered(self, kind: ListKind) -> Mapping[str, Any]:
-        registered: Mapping[str, Any] = vars(self)[kind]
+    def registered(self, kind: ListKind) -> dict[str, Any]:
+        """Return what this app itself has in a list, by its names or URIs."""
+        registered: dict[str, Any] = vars(self)[kind]
         return registered
 
     def all(self, kind: Kind, session: Sequence[VisibilityRule] = ()) -> Iterator[Any]:
@@ -170,7 +162,7 @@ class Catalog:
                 yield definition, item
 
     def _listed(self, kind: Kind) -> Iterator[tuple[object, Any, Component]]:
-        for id, item in self._registered(kind.list).items():
+        for id, item in self.registered(kind.list).items():
             if _kind_of(item, kind) is kind:
                 yield from ((self, version.definition, version) for version in self._versions_of(kind.list, id, item))
         for prefix, inner in self.mounted:
@@ -180,6 +172,14 @@ class Catalog:
     def _versions_of(self, kind: str, name: str, item: Any) -> Sequence[Any]:
         """Return all versions of a component of this app, the highest first; the component itself if it has none."""
         return (item,) if item.version is None else self.versions.get((kind, name), (item,))
+
+    def with_version(self, kind: ListKind, name: str, item: Any) -> Any:
+        """Add a version of a component of this app in the place of an equal one, and return the highest version."""
+        key = version_key(item.version)
+        others = [other for other in self.versions.get((kind, name), ()) if version_key(other.version) != key]
+        versions = sorted([*others, item], key=lambda other: version_key(other.version), reverse=True)
+        self.versions[kind, name] = versions
+        return versions[0]
 
     def without_version(self, kind: ListKind, name: str, version: str | None) -> Sequence[Any]:
         """Remove a version of a component of this app, or all of them, and return the others.
@@ -196,14 +196,14 @@ class Catalog:
 
     def has_item(self, item: Any) -> bool:
         """Return True if a resource is one of this app itself."""
-        return self._registered("resources").get(item.uri) is item
+        return self.registered("resources").get(item.uri) is item
 
     def version_named(self, kind: ListKind, name: str, version: str | None) -> Any:
         """Return a component of this app by its registered name, the highest version without `version`.
 
         Raises LocalError if it does not have the version.
         """
-        item = self._registered(kind)[name]
+        item = self.registered(kind)[name]
         if version is None:
             return item
         versions = self._versions_of(kind, name, item)
@@ -293,7 +293,7 @@ class Catalog:
     def _own(self, kind: Kind, name: str) -> Any:
         """Return what this app itself has with a name, or what serves a URI, disabled or not; None if there is none."""
         if kind.is_named:
-            return self._registered(kind.list).get(name)
+            return self.registered(kind.list).get(name)
         match = self._resource(name)
         if match is None and kind is TEMPLATE:
             return self._registered_as(name)
@@ -346,7 +346,7 @@ class Catalog:
 
         A resource with the URI takes precedence over one with another spelling of it, and that over templates.
         """
-        registered = self._registered("resources")
+        registered = self.registered("resources")
         exact = registered.get(uri)
         if exact is not None and not exact.is_template:
             return exact, {}
@@ -365,7 +365,7 @@ class Catalog:
 
         A fragment names a part of a resource: without one that has it, this is the resource.
         """
-        registered = self._registered("resources")
+        registered = self.registered("resources")
         exact = registered.get(uri)
         if exact is not None and (templates or not exact.is_template):
             return exact

@@ -207,8 +207,14 @@ def pytest_pyfunc_call(pyfuncitem: pytest.Function) -> bool | None:
 
 async def _in_time(test: Awaitable[None], seconds: float) -> None:
     """Run a test for so many seconds, and for as long as it installs what it needs."""
+    loop = asyncio.get_running_loop()
     async with asyncio.timeout(seconds) as limit:
-        peers.limit.set(limit)
+
+        def put_off(seconds: float) -> None:
+            if (until := limit.when()) is not None:
+                limit.reschedule(until + seconds)
+
+        peers.limit.set(lambda seconds: loop.call_soon_threadsafe(put_off, seconds))  # A thread may install.
         await test
 
 

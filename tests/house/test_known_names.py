@@ -39,6 +39,7 @@ REASONS = {
     "pollInterval": "an argument of the runtime's own, with the same name",
     "readOnlyHint": TYPES,
     "requestedSchema": CHECKS,
+    "resourceTemplates": HELPERS,
     "requiredCapabilities": "the data of an error, which a program may read",
     "resultType": "a property with a default, which a result gets from its type",
     "stopReason": HELPERS,

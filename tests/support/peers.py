@@ -5,7 +5,6 @@ Each is made once, under build/peers/. Where that cannot be done, the test that 
 
 from __future__ import annotations
 
-import asyncio
 import json
 import os
 import re
@@ -30,8 +29,8 @@ from support.project import PEER_DRIVERS, ROOT
 PEERS = ROOT / "build" / "peers"
 LIMIT = 300  # Seconds one installation may take.
 READY = 60  # Seconds until a server has to be ready.
-# The time that the running test has: what it installs first, from a registry that may be slow, does not count.
-limit: ContextVar[asyncio.Timeout | None] = ContextVar("limit", default=None)
+# Gives the running test more seconds: what it installs first, from a registry that may be slow, does not count.
+limit: ContextVar[Callable[[float], object] | None] = ContextVar("limit", default=None)
 
 
 def python_peer(requirement: str) -> Path:
@@ -125,8 +124,8 @@ def installed(requirement: str, install: Callable[[Path], None]) -> Path:
                 print(reason, file=sys.stderr)
                 pytest.skip(reason)
             done.write_text(requirement)
-    if (of_test := limit.get()) is not None and (until := of_test.when()) is not None:
-        of_test.reschedule(until + time.monotonic() - start)
+    if (put_off := limit.get()) is not None:
+        put_off(time.monotonic() - start)
     return folder
 
 

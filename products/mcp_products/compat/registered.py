@@ -224,7 +224,8 @@ def contents_with_meta(registry: Any) -> Callable[..., Any]:
     async def handle(name: str, ctx: Any, params: Any, call_next: Callable[[Any, Any], Any]) -> Any:
         result = await call_next(ctx, params)
         if name == "read_resource" and (match := registry.resource_at(params.uri)) is not None:
-            own = {key: value for key, value in (match[1].definition.meta or {}).items() if key != "fastmcp"}
+            meta: Mapping[str, Any] = match[1].definition.meta or {}
+            own = {key: value for key, value in meta.items() if key != "fastmcp"}
             for content in getattr(result, "contents", ()):
                 content.meta = content.meta or own or None
         return result

@@ -83,7 +83,7 @@ class Prompt(Item):
         if is_object(content) and isinstance(content.get("type"), str):
             return [self._t.PromptMessage.model_validate({"role": role, "content": content})]
         try:
-            blocks = to_content_blocks(content, self._t, self._indent)
+            blocks = to_content_blocks(content, self._t, self.indent)
         except UnwritableValueError as error:
             raise self._unsendable(error) from None
         return [self._t.PromptMessage(role=role, content=block) for block in blocks]

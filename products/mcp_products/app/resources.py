@@ -109,7 +109,7 @@ class Resource(Item):
                 return self._t.BlobResourceContents(uri=uri, blob=value.encoded(), mime_type=kind)
             case _:
                 try:
-                    text = json_text(value, self._indent)
+                    text = json_text(value, self.indent)
                 except UnwritableValueError as error:
                     raise self._unsendable(error) from None
                 return self._t.TextResourceContents(uri=uri, text=text, mime_type=self._mime_type or "application/json")

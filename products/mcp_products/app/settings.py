@@ -280,6 +280,7 @@ class Item:
     """What tools, prompts and resources have in common: a description for errors, and what their settings say.
 
     Attributes:
+        indent: The spaces of indentation in the JSON text of results; None writes it in one line.
         scopes: The OAuth scopes that requests for it need.
         tags: Names for rules.
         version: Its version; None without one.
@@ -289,7 +290,7 @@ class Item:
         """Read the settings that all of them have; `t` are the types of the protocol version of the app."""
         self._description = description
         self._t = t
-        self._indent = indent
+        self.indent = indent
         self.scopes = check_scopes(settings.get("scopes", ()))
         self.tags = tags_of(settings, description)
         self.version = version_of(settings)

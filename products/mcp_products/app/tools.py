@@ -352,7 +352,7 @@ class Tool(Item):
         if isinstance(value, Iterator):
             value = list(cast(Any, value))  # It is read twice, for the content and for the structure.
         try:
-            content = to_content_blocks(value, t, self._indent)
+            content = to_content_blocks(value, t, self.indent)
         except InvalidMessageError as error:
             raise self._unsendable(error) from None
         if output is None:

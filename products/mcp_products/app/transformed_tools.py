@@ -75,7 +75,7 @@ class TransformedTool(Tool):
         changes, wire = transform.changes, parent.definition.model_dump()
         self.name = check_name(transform.name or parent.name)
         settings: Any = {"scopes": parent.scopes, "version": parent.version, "tags": changes.get("tags", parent.tags)}
-        Item.__init__(self, f"the tool {self.name!r}", settings, t, parent._indent)
+        Item.__init__(self, f"the tool {self.name!r}", settings, t, parent.indent)
         self._parent = parent
         self._owner = None if owner is registry else owner
         self.function: Any = changes.get("transform_fn")

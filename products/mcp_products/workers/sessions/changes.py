@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Awaitable
+from collections.abc import Awaitable, Callable
 from contextvars import Context
 from typing import Any, Final, Protocol
 
@@ -51,7 +51,7 @@ class ChangeLog:
         self._known: dict[str, int] = {}  # The first numbers of the changes that were read last, by their tokens.
         self._highest = 0  # The number of the last change that was delivered.
         self.last = 0
-        worker.on("gap", lambda _: self._on_hint(self.last + 1))
+        worker.on("gap", lambda _: self.look_again())
         worker.on("change", lambda fields: self._on_hint(fields["number"]))
         worker.on_loss(self._restore)
 
@@ -140,10 +140,10 @@ class ChangeLog:
             del self._known[next(iter(self._known))]
         return True
 
-    async def after(self, work: Awaitable[None]) -> None:
+    async def after(self, work: Callable[[], Awaitable[None]]) -> None:
         """Deliver what comes from now on after some work: the state that says who wants it."""
         async with self._reading:
-            await work
+            await work()
 
     async def attach(self, reader: ChangeReader, after: int) -> None:
         """Deliver the changes after a number to a reader, and those that follow until `detach`."""
@@ -178,6 +178,10 @@ class ChangeLog:
         entries = await self._worker.store.read(self._worker.key("changes"), number)
         read = [(at, from_json(entry)) for at, entry in entries]
         return [((at, method, params), token) for at, (method, params, token) in read]
+
+    def look_again(self) -> None:
+        """Look for changes whose messages may have been lost."""
+        self._on_hint(self.last + 1)
 
     def _on_hint(self, number: int) -> None:
         if number <= self.last and not self._reading.locked():

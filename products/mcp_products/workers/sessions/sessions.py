@@ -242,6 +242,7 @@ class SharedSessions:
         worker.on("unwritten", lambda fields: worker.end_unwritten(fields["streams"]))
         worker.on("check", self._on_check)
         worker.on("state", self._on_state)
+        worker.on("gap", self._on_gap)  # In place of that of the changes.
         worker.on_loss(self._restore)
         worker.on_loss(self._note_lost)
 
@@ -396,7 +397,16 @@ class SharedSessions:
         """Know what another worker has changed of a session before what is announced afterwards."""
         replica = self._replicas.get(fields["session"])
         if replica is not None and fields["sender"] != self._worker.id:
-            self._worker.spawn(self._changes.after(replica.load_again()))
+            self._worker.spawn(self._changes.after(replica.load_again))
+
+    def _on_gap(self, fields: dict[str, Any]) -> None:
+        """Know what other workers have changed of sessions, and then what was announced: messages may have been lost
+        that say so."""
+        self._worker.spawn(self._changes.after(self._load_again))
+        self._changes.look_again()
+
+    async def _load_again(self) -> None:
+        await asyncio.gather(*(replica.load_again() for replica in self._replicas))
 
     def _on_check(self, fields: dict[str, Any]) -> None:
         """Say which of these streams, which another worker sends, are not written here any more."""

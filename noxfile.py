@@ -122,9 +122,10 @@ def fuzz(session: nox.Session) -> None:
 
 @nox.session
 def simulation(session: nox.Session) -> None:
-    """Play 7,000 schedules of a simulated world; `-- --schedules 300000` plays more."""
+    """Play 15,000 schedules of a simulated world; `-- --schedules 1000000` plays more."""
     session.env["PYTHONPATH"] = "tests"
-    python(session, "-m", "simulation", "--schedules", "7000")
+    jobs = str(2 * (os.cpu_count() or 1))  # As many as the long tests have, beside which it runs.
+    python(session, "-m", "simulation", "--schedules", "15000", "--jobs", jobs)
 
 
 @nox.session(venv_backend="uv|venv")

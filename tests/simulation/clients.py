@@ -235,6 +235,11 @@ class Client:
         self.world.note(f"{self.name} hears {what}")
 
     @property
+    def is_heard(self) -> bool:
+        """True if a worker has answered the last GET."""
+        return self._listening is not None and self._listening.status == 200
+
+    @property
     def listens_since(self) -> float:
         """When the worker gave changes to the last GET for sure; infinity if there is none."""
         return float("inf") if self._listening is None else self._listening.answered_at + GIVEN

@@ -6,6 +6,7 @@ import asyncio
 import random
 from collections.abc import Coroutine, Sequence
 from dataclasses import dataclass
+from functools import cache
 from hashlib import sha256
 from typing import Any
 
@@ -16,11 +17,14 @@ from simulation import servers
 from simulation.clients import CHANGED, Client
 from simulation.loop import SimulatedLoop, run
 from simulation.subjects import USES, Step, schedule
-from simulation.world import Process, World
+from simulation.world import Process, World, done
 
 SIGN = 9.0  # Seconds for which a sign of life is stored for certain.
 YEAR = 366 * 86_400.0
-CLIENTS, WORKERS = 2, 2
+WORKERS = 2
+NAMES = ("client0", "client1")
+TWO_CLIENTS = 0.25  # The part of the schedules with a second client: to open a session costs as much as some steps.
+OPENED = 0.25  # The part in which the clients open their sessions. In the others, they have opened them long before.
 UNUSED = 60.0  # Seconds after which workers forget sessions that were not used, and have no stream.
 AFTER_SLEEP = 10.0  # Seconds in which clients use their sessions again.
 FORGOTTEN = 250.0  # Seconds of sleep after which a stream that has ended may be forgotten.
@@ -56,12 +60,15 @@ class Simulation(World):
 
     def __init__(self, loop: SimulatedLoop, chance: random.Random) -> None:
         super().__init__(loop, chance)
-        self.clients = [Client(self, f"client{number}") for number in range(CLIENTS)]
+        self.clients = [Client(self, name) for name in NAMES[: 2 if chance.random() < TWO_CLIENTS else 1]]
         self.announced = self.perhaps_announced = 0
         self.first_announced = float("inf")
+        self._announcing = 0  # Changes that are being stored.
+        self._announced_in_loss = False  # True if there were some at a loss.
         self._went_back = False
         self.ttl = YEAR
         self.losses: list[float] = []
+        self._sent_in_loss: set[str] = set()  # Clients whose messages were being stored at a loss.
         self._told: list[float] = []  # Those of everything after which each client is told of all changes.
         # When the store went back, to which time, and when the last sign of life was stored by then.
         self._backs: list[tuple[float, float, float]] = []
@@ -94,6 +101,8 @@ class Simulation(World):
             return True
         if any(self.disk.slow_until > loss for loss in self.losses):
             return True
+        if len(self.losses) > 1 and not all(map(self._is_noticed, self._backs)):
+            return True  # What was stored again after a loss is lost with the newest second, and nobody notices that.
         while_parted = [over for begun, over in self.disk.outages if begun < self._parted_until]
         if self.losses and self._parted_until > max(while_parted, default=0.0) + LATE:
             return True  # The worker that was cut off may have needed longer than three looks of the other.
@@ -146,9 +155,18 @@ class Simulation(World):
         for _ in range(WORKERS):
             await asyncio.sleep(self.seconds(1e-3, 2.0))  # Their ticks come at any distance.
             await self._begin_process()
+        opening = [step.seconds for step in steps if step.kind == "open"]
+        are_opened = self.chance.random() < OPENED or bool(opening)
+        if opening:
+            self.disk.lose_hints(max(opening))
         for client in self.clients:
-            await client.open()
+            if are_opened:
+                await client.open()
+            else:
+                self._have_opened(client)
         listening = [self.loop.create_task(client.listen()) for client in self.clients]
+        while not are_opened and not all(client.is_heard for client in self.clients):
+            await asyncio.sleep(0.05)  # Until a worker has used a session, only the store has it.
         await asyncio.sleep(self.seconds(1e-3, 1.0))
         for step in steps:
             await asyncio.sleep(step.gap)
@@ -162,6 +180,11 @@ class Simulation(World):
             if process.is_alive:
                 await self._close(process)
 
+    def _have_opened(self, client: Client) -> None:
+        """Have the session of a client in the store, which a worker that has ended has served."""
+        client.session, key, record = opened_before(client.name)
+        done(self.disk.data.put(key, record, self.ttl))
+
     async def _begin_process(self) -> None:
         process = Process(self, len(self.processes), servers.make)
         limits = HTTPLimits(session_idle_timeout=self.ttl, handshake_timeout=YEAR)
@@ -169,7 +192,7 @@ class Simulation(World):
         self.processes.append(process)
 
     def _client(self, step: Step) -> Client:
-        return self.clients[step.number % CLIENTS]
+        return self.clients[step.number % len(self.clients)]
 
     def _count(self, step: Step) -> None:
         self.start(self._client(step).call("count", steps=step.number, pause=0.0))
@@ -196,6 +219,9 @@ class Simulation(World):
     def _live(self, step: Step) -> None:
         """Sessions, and what is stored of them, live for so many seconds."""
 
+    def _open(self, step: Step) -> None:
+        """Sessions are opened in the schedule, and hints are lost for so many seconds from then on."""
+
     def _leave(self, step: Step) -> None:
         self._client(step).leave(step.seconds)
         self.troubles += step.seconds
@@ -207,6 +233,7 @@ class Simulation(World):
         self.perhaps_announced += 1
         began = self.loop.now
         self.first_announced = min(self.first_announced, began)
+        self._announcing += 1
         try:
             await asyncio.wait_for(process.server.server.notify_tool_list_changed(), SETTLED)
             await asyncio.wait_for(process.goes_on(), 0.001)
@@ -214,6 +241,8 @@ class Simulation(World):
             return self.gave_up(began, "a change")
         except TimeoutError:
             return
+        finally:
+            self._announcing -= 1
         self.perhaps_announced -= 1
         self.announced += 1
 
@@ -274,6 +303,9 @@ class Simulation(World):
 
     def _lose_all_but(self, kept: Any) -> None:
         self.losses.append(self.loop.now)
+        self._announced_in_loss = self._announced_in_loss or self._announcing > 0
+        for process in self.processes:
+            self._sent_in_loss |= {name for name, waiting in process.sending.items() if waiting}
         self.disk.lose(kept)
         self._fault(self.disk.refuses_until)
 
@@ -316,7 +348,7 @@ class Simulation(World):
         while self.loop.now < until and not is_over:
             is_settled = self._is_settled()
             # What comes twice comes by then.
-            await asyncio.sleep(0.25 if not is_settled else 5.0 if self.chance.random() < 0.2 else 2.5)
+            await asyncio.sleep(0.25 if not is_settled else 5.0 if self.chance.random() < 0.2 else 1.0)
             is_over = is_settled and self._is_settled()  # Otherwise a call whose client has left has begun only now.
         for task in self._tasks:
             if task.done() and (error := task.exception()) is not None:
@@ -348,12 +380,13 @@ class Simulation(World):
 
     def _least_changes(self, client: Client) -> int:
         """How many changes a client hears. One that is lost is announced again, if its worker lives, to whoever
-        listens all the time; and everybody is told once of all changes."""
+        listens all the time; and everybody is told once of all changes. That may be what tells of one that was being
+        stored at the loss."""
         if not self.losses:
             return self.announced
         listens = client.listens_since < self.first_announced
         if listens and not self.kills and len(self.losses) == 1 and self.losses == self.told:
-            return self.announced + 1
+            return self.announced + (not self._announced_in_loss)
         return min(self.announced, 1)
 
     def _check(self) -> None:
@@ -362,7 +395,10 @@ class Simulation(World):
                 self._check_client(client)
 
     def _may_hear_twice(self, client: Client) -> bool:
-        """True if a client has forgotten where it was, when the store had just lost that, or was about to lose it."""
+        """True if a client has forgotten where it was, when the store had just lost that, or was about to lose it, or
+        if a message was read that its sender was still storing when the store lost it."""
+        if client.name in self._sent_in_loss:
+            return True
         backs = [(copied_at, again_at + NOTICED) for copied_at, again_at, _ in self._backs]
         return any(begun < at < noticed for begun, noticed in backs for at in client.forgot_at)
 
@@ -389,9 +425,26 @@ class Simulation(World):
             self.violated("processes end", f"worker {process.number}")
 
 
+@cache
+def opened_before(name: str) -> tuple[str, str, bytes]:
+    """The id of a session that a client of this name has opened, the key of its record, and the record."""
+
+    async def main(loop: SimulatedLoop, chance: random.Random) -> tuple[str, str, bytes]:
+        simulation = Simulation(loop, chance)
+        await simulation._begin_process()
+        client = Client(simulation, name)
+        await client.open()
+        key = f"simulated:session:{sha256(client.session.encode()).hexdigest()}"
+        return client.session, key, done(simulation.disk.data.get(key))
+
+    return run(f"opened {name}", main)
+
+
 def played(seed: object, steps: Sequence[Step] | None = None) -> Outcome:
     """Play the schedule of a seed, or other steps with its chances."""
     steps = schedule(seed) if steps is None else steps
+    for name in NAMES:
+        opened_before(name)  # It has a loop of its own, which cannot run in another one.
 
     async def main(loop: SimulatedLoop, chance: random.Random) -> Simulation:
         simulation = Simulation(loop, chance)

@@ -41,11 +41,15 @@ FAULTS = {
     "clock": 1,
 }
 AT_APPEND, AFTER_APPEND = (0,), (4,)  # The numbers of `break` when something is appended, or when it is answered.
+BACK = (0,)  # The number of `clock` when it goes back.
 QUIET = (20.0, 75.0, 130.0)  # Seconds after which workers forget something.
 LONGEST = {"sleep": 10**6.5}  # Seconds that a step of a swarm takes at most.
 SHORT = 4.0  # The same for others in most swarms: what takes seconds costs as much as many short steps that meet.
 LONG = {"hold": 4.0, "later": 4.0, "leave": 10.0}  # The same in long swarms, where others take up to 20 seconds.
-SLOW = 40.0  # Seconds of a gap with which a subject counts as slow. It comes less often.
+SLOW = 25.0  # Seconds of a step with which a subject counts as slow. It comes less often.
+LONG_SWARMS, SWARMS = 0.03, 0.3  # Their parts of all schedules; the others have a subject.
+SIZES = (1, 2, 2, 3, 4)  # The steps of a swarm.
+BESIDES = (0, 0, 0, 1)  # Those besides the steps of a subject.
 
 # Steps that have to meet. Several seconds of each are at random, so that each order of them comes.
 SUBJECTS: tuple[tuple[Part, ...], ...] = (
@@ -73,10 +77,10 @@ SUBJECTS: tuple[tuple[Part, ...], ...] = (
     (Part("announce"), Part("deaf", gap=(1e-4, 0.1)), Part("announce"), Part("lose", gap=(1e-4, 0.1))),
     # The store loses its newest second, and with it a call that has begun.
     (
-        Part("go back", (0.3, 2.0), (0.7, 1.0)),
-        Part("order", (0.001, 0.3)),
-        Part("cut", (0.4, 1.2)),
-        Part("cut", (0.001, 0.5)),
+        Part("go back", (0.3, 2.0), (0.7, 0.8)),
+        Part("order", (0.001, 0.1)),
+        Part("cut", (0.6, 0.9)),
+        Part("cut", (0.001, 0.3)),
     ),
     # The store cannot be reached, or the machine sleeps, while workers store again what they know.
     (Part("lose"), Part("refuse", (0.01, 3.0), (4.0, 9.0)), Part("cut", (0.001, 9.0)), Part("cut", (0.001, 1.0))),
@@ -109,42 +113,52 @@ SUBJECTS: tuple[tuple[Part, ...], ...] = (
     (Part("later", seconds=(0.01, 0.1)), Part("forget", gap=(0.1, 2.0)), Part("forget")),
     # Single commands of the store are lost.
     (Part("flaky", seconds=(0.1, 3.0)), Part("later"), Part("announce"), Part("order"), Part("announce")),
+    # The store cannot be reached when a call begins, and its connection is cut before others know of its stream.
+    (Part("break", seconds=(0.05, 3.0), numbers=AT_APPEND), Part("order", (0.001, 0.1)), Part("cut", (0.001, 1.0))),
+    # The store has its state after a first loss again, when workers have noticed a second one.
+    (Part("lose"), Part("go back", (0.05, 1.0), (0.3, 1.0)), Part("lose", (0.001, 0.5))),
+    # A sign of life is stored without an answer, and lost before it is sent again.
+    (Part("flaky", seconds=(0.5, 3.0)), Part("go back", (0.05, 1.0), (0.5, 1.0))),
+    # A sign of life that a loss has taken is there again.
+    (Part("go back", (0.05, 2.0), (0.3, 1.0)), Part("lose", (0.001, 0.5))),
+    # One answer of a client is lost with the newest second of the store, and the next is not.
+    (Part("order"), Part("order"), Part("deaf", (0.001, 0.5), (0.5, 3.0)), Part("go back", (0.001, 0.5), (0.3, 1.0))),
+    # The time of the store goes back just before it loses its past, with changes that nobody has read.
+    (
+        Part("announce"),
+        Part("deaf", (1e-4, 0.1)),
+        Part("clock", (1e-4, 0.1), numbers=BACK),
+        Part("announce", (1e-4, 0.1)),
+        Part("lose", (1e-4, 0.1)),
+    ),
+    # A worker begins in an outage in which the messages of a call cannot be stored.
+    (
+        Part("break", seconds=(15.0, 30.0), numbers=AT_APPEND),
+        Part("count", gap=(0.001, 0.1)),
+        Part("kill", (0.001, 1.0), (0.01, 20.0)),
+        Part("cut", (0.001, 20.0)),
+    ),
+    # The store loses its past when a session has just been opened, of which a worker has only the first state.
+    (Part("open", seconds=(0.1, 2.0)), Part("lose", (1e-4, 0.1))),
 )
 
 
-_WEIGHTS = [1 if max(part.gap[1] for part in subject) > SLOW else 3 for subject in SUBJECTS]
-
-
-# Subjects that have come later have seeds of their own, so that what others have found stays where it is. Each group
-# has a part of all seeds.
-LATER: tuple[tuple[tuple[Part, ...], ...], ...] = (
-    (
-        # The store cannot be reached when a call begins, and its connection is cut before others know of its stream.
-        (Part("break", seconds=(0.05, 3.0), numbers=AT_APPEND), Part("order", (0.001, 0.1)), Part("cut", (0.001, 1.0))),
-    ),
-    (
-        # The store has its state after a first loss again, when workers have noticed a second one.
-        (Part("lose"), Part("go back", (0.05, 1.0), (0.3, 1.0)), Part("lose", (0.001, 0.5))),
-        # A sign of life is stored without an answer, and lost before it is sent again.
-        (Part("flaky", seconds=(0.5, 3.0)), Part("go back", (0.05, 1.0), (0.5, 1.0))),
-    ),
-)
-_OF_LATER = 0.02  # The part of a group.
+# What takes long comes less often.
+_WEIGHTS = [1 if max(max(*part.gap, *part.seconds) for part in subject) > SLOW else 3 for subject in SUBJECTS]
 
 
 def schedule(seed: object) -> list[Step]:
-    """The steps of a seed: a swarm, which is long for one seed of twelve, or a subject with perhaps one or two other
-    steps besides."""
+    """The steps of a seed: a swarm, a long one, or a subject with perhaps another step besides. Most are short: they
+    find more in the same time."""
     chance = random.Random(f"schedule {seed}")
     kind = chance.random()
-    if kind < 1 / 12:
+    if kind < LONG_SWARMS:
         return _swarm(chance, chance.randint(5, 12), is_long=True)
-    if kind < 0.4:
-        return _swarm(chance, chance.randint(2, 6))
-    group = int((1 - kind) / _OF_LATER)
-    [subject] = chance.choices(SUBJECTS, _WEIGHTS) if group >= len(LATER) else [chance.choice(LATER[group])]
+    if kind < LONG_SWARMS + SWARMS:
+        return _swarm(chance, chance.choice(SIZES))
+    [subject] = chance.choices(SUBJECTS, _WEIGHTS)
     steps = [_drawn(chance, part) for part in subject]
-    for step in _swarm(chance, chance.choice([0, 0, 1, 2])):
+    for step in _swarm(chance, chance.choice(BESIDES)):
         steps.insert(chance.randrange(len(steps) + 1), step)
     return steps
 

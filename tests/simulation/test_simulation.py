@@ -6,24 +6,21 @@ import os
 import re
 import subprocess
 import sys
-from itertools import chain
 
 import pytest
 from support.project import ROOT
 
 from simulation.faults import FAULTS
 from simulation.schedules import played, schedule
-from simulation.subjects import LATER, SUBJECTS
+from simulation.subjects import SUBJECTS
 
 RESULTS = ROOT / "benchmarks" / "results" / "reliability.md"
 FOUND = dict(re.findall(r"^\| (.+?) \| ([\d,]+) \|$", RESULTS.read_text(encoding="utf-8"), re.M))
 AT_MOST = 100_000
-# Schedules that have failed lately: a sign of life was sent again with the number of an attempt that was stored without
-# an answer. In others the simulation was wrong: a sign of life that was known late counted as one that was stored late,
-# two sleeps did not count as one, a sign that was sent again after a sleep counted as one from before, one loss undid
-# another, an outage after a worker was cut off counted as one in that time, and what announced a loss was lost in
-# another one that nobody notices.
-FAILED = (279_360, 404_532, 544_911, 708_641, 712_786, 714_393, 724_863, 727_220)
+# Schedules that have failed lately: a worker went on with an older state of a session, as the message about the newer
+# one was lost. In others the simulation was wrong: what was stored again after a loss was lost with the newest second,
+# and a message or a change was being stored when the store lost its past.
+FAILED = (32_229, 737, 5_001_280, 7_001_440)
 FURTHER = 3_000  # Schedules that may find a fault when the recorded one does not: a change of the code changes them.
 
 
@@ -44,7 +41,7 @@ def test_every_promise_is_held(seed: int) -> None:
 
 def test_each_subject_comes_in_the_first_schedules() -> None:
     kinds = [[step.kind for step in schedule(seed)] for seed in range(1000)]
-    assert all([part.kind for part in subject] in kinds for subject in (*SUBJECTS, *chain(*LATER)))
+    assert all([part.kind for part in subject] in kinds for subject in SUBJECTS)
 
 
 def test_each_fault_has_the_schedule_that_finds_it() -> None:

@@ -51,7 +51,7 @@ class ChangeLog:
         self._known: dict[str, int] = {}  # The first numbers of the changes that were read last, by their tokens.
         self._highest = 0  # The number of the last change that was delivered.
         self.last = 0
-        worker.on("gap", lambda _: self.look_again())
+        worker.on("gap", lambda _: self._on_hint(self.last + 1))
         worker.on("change", lambda fields: self._on_hint(fields["number"]))
         worker.on_loss(self._restore)
 
@@ -140,7 +140,7 @@ class ChangeLog:
             del self._known[next(iter(self._known))]
         return True
 
-    async def after(self, work: Callable[[], Awaitable[None]]) -> None:
+    async def after(self, work: Callable[[], Awaitable[object]]) -> None:
         """Deliver what comes from now on after some work: the state that says who wants it."""
         async with self._reading:
             await work()
@@ -179,11 +179,6 @@ class ChangeLog:
         read = [(at, from_json(entry)) for at, entry in entries]
         return [((at, method, params), token) for at, (method, params, token) in read]
 
-    def look_again(self) -> None:
-        """Look for changes whose messages may have been lost."""
-        self._on_hint(self.last + 1)
-
     def _on_hint(self, number: int) -> None:
-        if number <= self.last and not self._reading.locked():
-            return
-        self._worker.spawn(self.read())
+        if number > self.last or self._reading.locked():
+            self._worker.spawn(self.read())

@@ -178,7 +178,7 @@ class MessageForwarding:
         id = params.get("requestId")
         if message.method == lifecycle.cancelled.method and id not in replica.session.running:
             fields = {"session": replica.id, "id": id, "reason": params.get("reason")}
-            await self._worker.deliver_to_all("cancel", **fields)
+            await self._worker.deliver("", "cancel", **fields)
         return None
 
     def _on_message(self, fields: dict[str, Any]) -> None:
@@ -242,7 +242,7 @@ class SharedSessions:
         worker.on("unwritten", lambda fields: worker.end_unwritten(fields["streams"]))
         worker.on("check", self._on_check)
         worker.on("state", self._on_state)
-        worker.on("gap", self._on_gap)  # In place of that of the changes.
+        worker.on("gap", lambda _: worker.spawn(self._look_again()))  # In place of that of the changes.
         worker.on_loss(self._restore)
         worker.on_loss(self._note_lost)
 
@@ -359,7 +359,7 @@ class SharedSessions:
         store, worker = self._worker.store, self._worker
         await store.delete(replica.key)
         await store.report()
-        await worker.deliver_to_all("end", session=replica.id)
+        await worker.deliver("", "end", session=replica.id)
         worker.spawn(store.drop(worker.stream_prefix + replica.standalone_id))
         worker.spawn(store.delete(worker.key("holder", replica.standalone_id)))
         self._replicas.remove(replica.id)
@@ -399,14 +399,11 @@ class SharedSessions:
         if replica is not None and fields["sender"] != self._worker.id:
             self._worker.spawn(self._changes.after(replica.load_again))
 
-    def _on_gap(self, fields: dict[str, Any]) -> None:
+    async def _look_again(self) -> None:
         """Know what other workers have changed of sessions, and then what was announced: messages may have been lost
         that say so."""
-        self._worker.spawn(self._changes.after(self._load_again))
-        self._changes.look_again()
-
-    async def _load_again(self) -> None:
-        await asyncio.gather(*(replica.load_again() for replica in self._replicas))
+        await self._changes.after(lambda: asyncio.gather(*(replica.load_again() for replica in self._replicas)))
+        await self._changes.read()
 
     def _on_check(self, fields: dict[str, Any]) -> None:
         """Say which of these streams, which another worker sends, are not written here any more."""

@@ -158,8 +158,7 @@ class MessageForwarding:
         if isinstance(message, RequestMessage):
             return message
         if isinstance(message, list):
-            rest = [item for item in message if await self.forward(replica, item) is not None]
-            return rest or None
+            return [item for item in message if await self.forward(replica, item) is not None] or None
         worker = await self._worker_of(replica, message)
         if worker is None:
             return message
@@ -177,8 +176,7 @@ class MessageForwarding:
             return self._worker.other_worker(params.get("progressToken"))
         id = params.get("requestId")
         if message.method == lifecycle.cancelled.method and id not in replica.session.running:
-            fields = {"session": replica.id, "id": id, "reason": params.get("reason")}
-            await self._worker.deliver("", "cancel", **fields)
+            await self._worker.deliver_to_all("cancel", session=replica.id, id=id, reason=params.get("reason"))
         return None
 
     def _on_message(self, fields: dict[str, Any]) -> None:
@@ -359,7 +357,7 @@ class SharedSessions:
         store, worker = self._worker.store, self._worker
         await store.delete(replica.key)
         await store.report()
-        await worker.deliver("", "end", session=replica.id)
+        await worker.deliver_to_all("end", session=replica.id)
         worker.spawn(store.drop(worker.stream_prefix + replica.standalone_id))
         worker.spawn(store.delete(worker.key("holder", replica.standalone_id)))
         self._replicas.remove(replica.id)
@@ -414,8 +412,7 @@ class SharedSessions:
     def _forget(self, replica: SessionReplica) -> None:
         self._replicas.remove(replica.id)
         # The streams of a session that has expired remain until they are sent: its calls end with an error.
-        reason = _EXPIRED if replica.has_ended else _LEAVING
-        self._worker.spawn(self._stop(replica, has_ended=False, reason=reason))
+        self._worker.spawn(self._stop(replica, has_ended=False, reason=_EXPIRED if replica.has_ended else _LEAVING))
 
     async def _stop(self, replica: SessionReplica, has_ended: bool, reason: str = _LEAVING) -> None:
         replica.has_ended = has_ended

@@ -1,9 +1,9 @@
 """One worker of an endpoint: its id, its part of the store, and the messages that workers send each other.
 
-A message of `send` and `broadcast` is a hint, which may be lost. One of `deliver` is stored, and is handled once by
-each worker that it is for, also if the store loses it. A worker looks every two seconds, and whenever messages may have
-been lost, whether the store has lost its past (`mail`). Then it stores again what it knows: its sign of life, its mail
-that was not read, and what the functions of `on_loss` store.
+A message of `send` and `broadcast` is a hint, which may be lost. One of `deliver` and `deliver_to_all` is stored, and
+is handled once by each worker that it is for, also if the store loses it. A worker looks every two seconds, and
+whenever messages may have been lost, whether the store has lost its past (`mail`). Then it stores again what it
+knows: its sign of life, its mail that was not read, and what the functions of `on_loss` store.
 """
 
 from __future__ import annotations
@@ -197,9 +197,14 @@ class Worker:
         await self.store.publish(self.key("workers"), to_json({"kind": kind, **fields}))
 
     async def deliver(self, worker: str, kind: str, **fields: Any) -> None:
-        """Send a message to another worker, or to all others if its id is empty: each gets it once."""
+        """Send a message to another worker, which gets it once."""
         await self._mail.send(worker, self.new_token(), kind, fields)
-        await (self.send(worker, "mail") if worker else self.broadcast("mail"))
+        await self.send(worker, "mail")
+
+    async def deliver_to_all(self, kind: str, **fields: Any) -> None:
+        """Send a message to all other workers, each of which gets it once."""
+        await self._mail.send("", self.new_token(), kind, fields)
+        await self.broadcast("mail")
 
     def new_token(self) -> str:
         """Return a text that no other command has."""

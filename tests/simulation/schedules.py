@@ -68,6 +68,7 @@ class Simulation(World):
         self._went_back = False
         self.ttl = YEAR
         self.losses: list[float] = []
+        self._heard_again_at = 0.0  # When workers hear of each other again, who did not when sessions were opened.
         self._sent_in_loss: set[str] = set()  # Clients whose messages were being stored at a loss.
         self._told: list[float] = []  # Those of everything after which each client is told of all changes.
         # When the store went back, to which time, and when the last sign of life was stored by then.
@@ -159,6 +160,7 @@ class Simulation(World):
         are_opened = self.chance.random() < OPENED or bool(opening)
         if opening:
             self.disk.lose_hints(max(opening))
+            self._heard_again_at = self.disk.deaf_until
         for client in self.clients:
             if are_opened:
                 await client.open()
@@ -369,7 +371,7 @@ class Simulation(World):
         missed = [text for text in sent if not client.heard[text]]
         if missed and not (self.losses or client.may_have_missed):
             owed.append(("no message lost", f"{client.name} missed {missed}"))
-        if client.may_have_missed:
+        if client.may_have_missed or any(loss < self._heard_again_at for loss in self.losses):
             return owed
         changes, least = client.heard[CHANGED], self._least_changes(client)
         if changes < least and not self.may_lose_newest:

@@ -139,7 +139,7 @@ SUBJECTS: tuple[tuple[Part, ...], ...] = (
         Part("cut", (0.001, 20.0)),
     ),
     # The store loses its past when a session has just been opened, of which a worker has only the first state.
-    (Part("open", seconds=(0.1, 2.0)), Part("lose", (1e-4, 0.1))),
+    (Part("open", seconds=(0.01, 0.1)), Part("part", (1e-4, 0.1), (0.1, 1.0)), Part("lose", (1e-4, 0.01))),
 )
 
 

@@ -147,6 +147,12 @@ FAULTS = {
     "a call is not found just after the store has lost its newest second": (
         Edit(WORKER, "if not may_be_ended and not await self.may_restore(losses):", "if not may_be_ended:"),
     ),
+    "a worker does not notice the loss of a part from which the slots of its signs have just moved": (
+        Edit(MAIL, "if self._signs and not shown.keys() <= self._signs.keys():", "if False:"),
+    ),
+    "a worker that begins does not ask the others whether a part has just been lost": (
+        Edit(WORKER, "self._begun_until = clock.monotonic() + _ANSWER_SECONDS", "pass"),
+    ),
 }
 
 

@@ -12,11 +12,12 @@ from typing import Any
 
 from mcp_generated.http import HTTPLimits
 from mcp_products.workers.sessions.mail import EPOCH_SECONDS
+from mcp_products.workers.stores.redis_cluster import slot_of
 from mcp_runtime.stores import StoreUnavailableError
 from simulation import servers
 from simulation.clients import CHANGED, Client
 from simulation.loop import SimulatedLoop, run
-from simulation.subjects import USES, Step, schedule
+from simulation.subjects import OF_PARTS, USES, Step, schedule
 from simulation.world import Process, World, done
 
 SIGN = 9.0  # Seconds for which a sign of life is stored for certain.
@@ -35,6 +36,8 @@ PROMPT = {*USES, "cut", "refuse", "break"}  # Other faults may delay what comes.
 LATE = 1.0  # Seconds after an outage within which a worker that was cut off is not late to store what a loss has taken.
 EPOCH = "simulated:epoch:"  # The record that says whether the store has lost its past.
 NOTICED = 3.0  # Seconds after a loss in which a worker does not know yet that others were further.
+PARTS = 3  # Of a store of which one can lose its past alone.
+SLOTS = {slot: slot % PARTS for slot in range(16_384)}
 WITH_LOSS = 30.0  # Seconds around a loss in which a worker that is killed takes along what only it knows.
 
 
@@ -153,6 +156,8 @@ class Simulation(World):
     async def play(self, steps: Sequence[Step]) -> None:
         self.is_prompt = PROMPT.issuperset(step.kind for step in steps)
         self.ttl = min([YEAR, *(step.seconds for step in steps if step.kind == "live")])
+        if any(step.kind in OF_PARTS for step in steps):
+            self.disk.slots = {**SLOTS}
         for _ in range(WORKERS):
             await asyncio.sleep(self.seconds(1e-3, 2.0))  # Their ticks come at any distance.
             await self._begin_process()
@@ -303,13 +308,30 @@ class Simulation(World):
         self._told.append(self.loop.now)
         self._lose_all_but(None)
 
+    def _lose_part(self, step: Step) -> None:
+        self._told.append(self.loop.now)
+        self._note_loss()
+        self.disk.lose_part(step.number % PARTS)
+        self._fault()
+
+    def _move(self, step: Step) -> None:
+        """Move the slots of the signs that one worker has at a part to the next part."""
+        living = [process for process in self.processes if process.is_alive]
+        slots, part = self.disk.slots, step.number % PARTS
+        for name in living[step.number % len(living)].connection.parts if living else ():
+            slot = slot_of(name.encode())
+            slots[slot] = (part + 1) % PARTS if slots[slot] == part else slots[slot]
+
     def _lose_all_but(self, kept: Any) -> None:
+        self._note_loss()
+        self.disk.lose(kept)
+        self._fault(self.disk.refuses_until)
+
+    def _note_loss(self) -> None:
         self.losses.append(self.loop.now)
         self._announced_in_loss = self._announced_in_loss or self._announcing > 0
         for process in self.processes:
             self._sent_in_loss |= {name for name, waiting in process.sending.items() if waiting}
-        self.disk.lose(kept)
-        self._fault(self.disk.refuses_until)
 
     def _go_back(self, step: Step) -> None:
         self.start(self._lose_newest(min(step.seconds, 1.0)))

@@ -49,6 +49,7 @@ LONG = {"hold": 4.0, "later": 4.0, "leave": 10.0}  # The same in long swarms, wh
 SLOW = 25.0  # Seconds of a step with which a subject counts as slow. It comes less often.
 LONG_SWARMS, SWARMS = 0.03, 0.3  # Their parts of all schedules; the others have a subject.
 SIZES = (1, 2, 2, 3, 4)  # The steps of a swarm.
+WITH_PARTS = 0.02  # The part of the schedules whose store has several parts, each of which can lose its past alone.
 BESIDES = (0, 0, 0, 1)  # Those besides the steps of a subject.
 
 # Steps that have to meet. Several seconds of each are at random, so that each order of them comes.
@@ -141,6 +142,14 @@ SUBJECTS: tuple[tuple[Part, ...], ...] = (
     # The store loses its past when a session has just been opened, of which a worker has only the first state.
     (Part("open", seconds=(0.01, 0.1)), Part("part", (1e-4, 0.1), (0.1, 1.0)), Part("lose", (1e-4, 0.01))),
 )
+# Those of a store of several parts: one of them loses its past, alone, just after slots have moved, or just before a
+# worker begins.
+PARTED: tuple[tuple[Part, ...], ...] = (
+    (Part("lose part"), Part("order")),
+    (Part("move", numbers=(0, 3)), Part("lose part", (1e-4, 2.0), numbers=(0,)), Part("count")),
+    (Part("kill", seconds=(31.0, 34.0)), Part("lose part", (30.5, 34.0)), Part("count")),
+)
+OF_PARTS = ("move", "lose part")  # Kinds for which the store has parts.
 
 
 # What takes long comes less often.
@@ -150,6 +159,9 @@ _WEIGHTS = [1 if max(max(*part.gap, *part.seconds) for part in subject) > SLOW e
 def schedule(seed: object) -> list[Step]:
     """The steps of a seed: a swarm, a long one, or a subject with perhaps another step besides. Most are short: they
     find more in the same time."""
+    chance = random.Random(f"parts {seed}")
+    if chance.random() < WITH_PARTS:
+        return [_drawn(chance, part) for part in chance.choice(PARTED)]
     chance = random.Random(f"schedule {seed}")
     kind = chance.random()
     if kind < LONG_SWARMS:

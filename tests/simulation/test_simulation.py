@@ -12,7 +12,7 @@ from support.project import ROOT
 
 from simulation.faults import FAULTS
 from simulation.schedules import played, schedule
-from simulation.subjects import SUBJECTS
+from simulation.subjects import PARTED, SUBJECTS
 
 RESULTS = ROOT / "benchmarks" / "results" / "reliability.md"
 FOUND = dict(re.findall(r"^\| (.+?) \| ([\d,]+) \|$", RESULTS.read_text(encoding="utf-8"), re.M))
@@ -41,7 +41,7 @@ def test_every_promise_is_held(seed: int) -> None:
 
 def test_each_subject_comes_in_the_first_schedules() -> None:
     kinds = [[step.kind for step in schedule(seed)] for seed in range(1000)]
-    assert all([part.kind for part in subject] in kinds for subject in SUBJECTS)
+    assert all([part.kind for part in subject] in kinds for subject in (*SUBJECTS, *PARTED))
 
 
 def test_each_fault_has_the_schedule_that_finds_it() -> None:

@@ -13,6 +13,7 @@ from collections.abc import Callable, Coroutine, Sequence
 from typing import Any
 
 from mcp_products.workers.stores.memory import InMemoryStore
+from mcp_products.workers.stores.redis_cluster import names_of_parts, slot_of
 from mcp_runtime.http.sse import ServerSentEvent, SSEDecoder
 from mcp_runtime.stores import ANYTHING, STREAM_LIMIT, Expected, NumberedEntry, ReceiveHint, StoreUnavailableError
 from simulation.loop import SimulatedLoop
@@ -89,6 +90,7 @@ class Disk:
     def __init__(self, world: World) -> None:
         self._world = world
         self.data = InMemoryStore()
+        self.slots: dict[int, int] = {}  # Which part of the store has a slot; empty for a store without parts.
         self.connections: list[Connection] = []
         self.refuses_until = 0.0
         self.outages: list[tuple[float, float]] = []  # When the store could not be reached, or the machine slept.
@@ -153,6 +155,12 @@ class Disk:
         self.data = InMemoryStore() if kept is None else kept
         self._signs_at = dict.fromkeys(self._signs_at, self._world.loop.now)
         self.refuse(self._world.seconds(1e-4, 1.0))
+
+    def lose_part(self, part: int) -> None:
+        """Lose what one part of the store has, as after FLUSHALL at one primary."""
+        for table in (self.data._records, self.data._counters, self.data._streams, self._signs_at):
+            for key in [key for key in table if self.slots[slot_of(key.encode())] == part]:
+                del table[key]
 
     def _say_gap(self) -> None:
         for connection in self.connections:
@@ -274,6 +282,23 @@ class Connection:
         """Nothing is left to do."""
 
 
+class PartedConnection(Connection):
+    """A store of several parts, as one process uses it, which learns of a slot that has moved when it uses it."""
+
+    def __init__(self, world: World, process: Process) -> None:
+        super().__init__(world, process)
+        self._known = {**self._disk.slots}
+        self._first_name = world.chance.randrange(1 << 32)
+        self.parts = names_of_parts(self._known, (), self._first_name)
+
+    def _run(self, answer: asyncio.Future[Any], name: str, arguments: tuple[Any, ...]) -> None:
+        slot = slot_of(str(arguments[0]).encode())
+        if self._known[slot] != self._disk.slots[slot]:
+            self._known[slot] = self._disk.slots[slot]
+            self.parts = names_of_parts(self._known, self.parts, self._first_name)
+        super()._run(answer, name, arguments)
+
+
 class Process:
     """One worker. When it is killed, nothing that it does reaches anything any more."""
 
@@ -289,7 +314,8 @@ class Process:
         self.application: Any = None
 
     async def open(self, **settings: Any) -> None:
-        self.connection = Connection(self.world, self)
+        kind = PartedConnection if self.world.disk.slots else Connection
+        self.connection = kind(self.world, self)
         self.application = self.server.application(store=self.connection, **settings)
         await self.application.open()
 

@@ -10,9 +10,10 @@ from __future__ import annotations
 import asyncio
 import logging
 from binascii import crc_hqx
-from collections.abc import Sequence
+from collections.abc import Hashable, Mapping, Sequence
 from contextlib import suppress
 from functools import partial
+from itertools import chain
 from random import randrange
 from typing import Any, Final, NamedTuple
 
@@ -82,7 +83,7 @@ class ClusterPipes:
         self.process = OneProcess()
         self._is_closed = False
         self._parts: Sequence[str] | None = ()  # None if it has to be found anew.
-        self._names: list[str] = []  # The last ones.
+        self._names: Sequence[str] = ()  # The last ones.
         self._first_name = randrange(1 << 32)
         self.listener: PipeListener | None = None
 
@@ -144,7 +145,7 @@ class ClusterPipes:
 
     def _known(self, key: str) -> RedisPipe | None:
         """Return the connection for a key; None while it is not known which node has its slot."""
-        address = self._addresses.get(_slot_of(key.encode()))
+        address = self._addresses.get(slot_of(key.encode()))
         return None if address is None else self._pipe(address)
 
     def _pipe(self, address: _Address) -> RedisPipe:
@@ -235,22 +236,8 @@ class ClusterPipes:
     def parts(self) -> Sequence[str]:
         """Texts for each primary, which has the slots of keys in which they stand in braces."""
         if self._parts is None:
-            self._parts = self._names_of_parts()
+            self._parts = self._names = names_of_parts(self._addresses, self._names, self._first_name)
         return self._parts
-
-    def _names_of_parts(self) -> list[str]:
-        """Return names for each primary: those that it had, and others for those whose slots have moved."""
-        names: dict[_Address, list[str]] = {address: [] for address in self._addresses.values()}
-        missing = _NAMES * len(names)
-        for name in (*self._names, *map(str, range(self._first_name, self._first_name + _MOST_NAMES))):
-            address = self._addresses.get(_slot_of(name.encode()))
-            if address is not None and len(names[address]) < _NAMES and name not in names[address]:
-                names[address].append(name)
-                missing -= 1
-            if not missing:
-                break
-        self._names = sorted(name for found in names.values() for name in found)
-        return self._names
 
     def _close_unused(self) -> None:
         """Close the connections to nodes that are no primaries any more."""
@@ -277,7 +264,27 @@ class ClusterPipes:
             self.listener.lost(pipe)
 
 
-def _slot_of(key: bytes) -> int:
+def names_of_parts(places: Mapping[int, Hashable], former: Sequence[str], first: int) -> Sequence[str]:
+    """Return names for each primary: those that it had, and others for those whose slots have moved.
+
+    Args:
+        places: The primaries, by their slots.
+        former: The names that were used before.
+        first: The number that is tried first as a name.
+    """
+    names: dict[Hashable, list[str]] = {place: [] for place in places.values()}
+    missing = _NAMES * len(names)
+    for name in chain(former, map(str, range(first, first + _MOST_NAMES))):
+        place = places.get(slot_of(name.encode()))
+        if place is not None and len(names[place]) < _NAMES and name not in names[place]:
+            names[place].append(name)
+            missing -= 1
+        if not missing:
+            break
+    return sorted(name for found in names.values() for name in found)
+
+
+def slot_of(key: bytes) -> int:
     """Return the slot of a key: that of the text in its first braces, if there is one."""
     begin = key.find(b"{") + 1
     end = key.find(b"}", begin) if begin else -1

@@ -23,6 +23,7 @@ MIGRATE = "codegen/mcp_codegen/migrate"
 # What headers repeat and how results are written in each version took two files and 124 lines there.
 # The authorization server that a program of the official SDK embeds took six files and 600 lines of compat.
 # What frameworks reach of a FastMCP by private names took a file and 150 lines of compat.
+# The authorization server that a program of FastMCP is itself took a file and 66 lines of compat.
 COMPAT = "products/mcp_products/compat"
 CODE_MODE = "products/mcp_products/code_mode"
 TENANTS = "products/mcp_products/tenants"
@@ -41,7 +42,7 @@ MAX_FILES = {
     "products": 269,
     LINT: 20,
     CARDS: 4,
-    COMPAT: 54,
+    COMPAT: 55,
     "codegen": 104,
     MIGRATE: 6,
     PROVIDERS: 3,
@@ -56,7 +57,7 @@ MAX_CODE_LINES = {
     "products": 37_029,
     LINT: 2_550,
     CARDS: 300,
-    COMPAT: 6_737,
+    COMPAT: 6_803,
     "codegen": 17_830,
     MIGRATE: 1_680,
     PROVIDERS: 230,

@@ -126,6 +126,7 @@ if TYPE_CHECKING:
     from mcp_products.compat.auth_clients import OfficialOAuthClientProvider as _OAuthClientProvider
     from mcp_products.compat.auth_clients import OfficialTokenStorage as OfficialTokenStorage
     from mcp_products.compat.auth_clients import OfficialTokenStorage as _TokenStorage
+    from mcp_products.compat.auth_providers import OAuthProvider as OAuthProvider
     from mcp_products.compat.auth_server.handlers import AuthorizationHandler as AuthorizationHandler
     from mcp_products.compat.auth_server.handlers import MetadataHandler as MetadataHandler
     from mcp_products.compat.auth_server.handlers import RegistrationHandler as RegistrationHandler
@@ -448,6 +449,7 @@ __getattr__, __dir__ = _names_of(
         "OfficialOAuthClientProvider": ("mcp_products.compat.auth_clients", "OfficialOAuthClientProvider"),
         "OfficialTokenStorage": ("mcp_products.compat.auth_clients", "OfficialTokenStorage"),
         "TokenStorage": ("mcp_products.compat.auth_clients", "OfficialTokenStorage"),
+        "OAuthProvider": ("mcp_products.compat.auth_providers", "OAuthProvider"),
         "AuthenticationError": ("mcp_products.compat.auth_server.messages", "AuthenticationError"),
         "ClientAuthenticator": ("mcp_products.compat.auth_server.messages", "ClientAuthenticator"),
         "AuthorizationHandler": ("mcp_products.compat.auth_server.handlers", "AuthorizationHandler"),

@@ -19,6 +19,7 @@ from mcp_runtime._lazy import LazyModule
 from mcp_runtime.errors import LocalError
 
 from .auth import ProviderTokenVerifier, protected_resource
+from .auth_providers import OAuthProvider
 from .context import OfficialRequestContext, with_user
 from .event_buses import BridgedSubscriptions
 from .fastmcp import FastMCPKeywords, with_view
@@ -79,7 +80,7 @@ class Protection:
         provider: The authorization server that is served beside; None without one.
     """
 
-    auth: AuthSettings | None
+    auth: AuthSettings | OAuthProvider | None
     verifier: OfficialTokenVerifier | None
     provider: OAuthAuthorizationServerProvider[Any, Any, Any] | None = None
 
@@ -91,6 +92,8 @@ class Protection:
         """
         auth, verifier = settings.pop("auth", None), settings.pop("token_verifier", None)
         provider = settings.pop("auth_server_provider", None)
+        if isinstance(auth, OAuthProvider) and verifier is None and provider is None:
+            return cls(auth, auth)
         if provider is not None and verifier is not None:
             raise LocalError(f"{name}: auth_server_provider verifies its tokens itself: leave token_verifier out")
         if provider is not None:
@@ -105,15 +108,18 @@ class Protection:
             raise LocalError(f"{name}: {missing} is missing; pass both auth=AuthSettings(…) and token_verifier=…")
         return cls(auth, verifier, provider)
 
-    def keywords(self, settings: ServerSettings) -> dict[str, Any]:
-        """Return the keywords of `asgi` for a server with these settings."""
+    def keywords(self, settings: ServerSettings, path: str | None = None) -> dict[str, Any]:
+        """Return the keywords of `asgi` for a server with these settings; `path` is that of a call."""
         if self.auth is None or self.verifier is None:
             return {}
-        url = f"http://{settings.host}:{settings.port}{settings.path}"
-        return {"auth": protected_resource(self.auth, self.verifier, url)}
+        path = path or settings.path
+        auth = self.auth.settings(path) if isinstance(self.auth, OAuthProvider) else self.auth
+        return {"auth": protected_resource(auth, self.verifier, f"http://{settings.host}:{settings.port}{path}")}
 
-    def routes(self) -> list[Any]:
+    def routes(self, path: str) -> list[Any]:
         """Return the routes of the authorization server; none without a provider. Needs the extra `http` for them."""
+        if isinstance(self.auth, OAuthProvider):
+            return self.auth.get_routes(path)
         if self.provider is None or self.auth is None:
             return []
         asked = {name: value for name, value in self.auth if name not in _OF_RESOURCES}
@@ -130,7 +136,7 @@ class OfficialSettings(ServerSettings):
         transport_security: The Host and Origin headers to accept; None for the default.
     """
 
-    auth: AuthSettings | None
+    auth: AuthSettings | OAuthProvider | None
     lifespan: Callable[[Any], Any] | None
     transport_security: TransportSecuritySettings | None
 
@@ -220,7 +226,7 @@ class OfficialAppMixin(FastMCPKeywords, OfficialMethods):
         self._protection = protection
         if protection.verifier is not None:
             self.middleware(with_user)
-        for route in protection.routes():
+        for route in protection.routes(self.settings.path):
             own.custom_route(route.path, [*route.methods], include_in_schema=False)(route.app)
         adders = (self.add_tool, self._add_any_middleware, self._parent.add_provider, self._parent.add_transform)
         for items, add in zip(added.values(), adders, strict=True):
@@ -343,7 +349,8 @@ class OfficialAppMixin(FastMCPKeywords, OfficialMethods):
         return self._parent._http_application(revisions, self._http_keywords(keywords), middleware)
 
     def _http_keywords(self, keywords: dict[str, Any]) -> dict[str, Any]:
-        return {**self.settings.security(), **self._protection.keywords(self.settings), **translated(keywords)}
+        given = translated(keywords)
+        return {**self.settings.security(), **self._protection.keywords(self.settings, given.get("path")), **given}
 
     def _run_settings(self, transport: str, keywords: dict[str, Any]) -> dict[str, Any]:
         given = keywords if transport == "stdio" else self._http_keywords(keywords)

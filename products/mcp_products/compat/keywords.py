@@ -32,6 +32,7 @@ from mcp_runtime.transports.http_server.app import HTTPLimits, Owner
 from mcp_runtime.transports.http_server.events import EventStore
 
 from .auth import AuthSettings, OAuthAuthorizationServerProvider, OfficialTokenVerifier
+from .auth_providers import OAuthProvider
 from .event_buses import EventBus
 from .fastmcp import AppConfig
 from .http import StreamEventStore, TransportSecuritySettings
@@ -87,7 +88,7 @@ class OfficialServerKeywords(SharedHTTPKeywords, CommonKeywords, total=False):
     warn_on_duplicate_tools: bool
     warn_on_duplicate_resources: bool
     warn_on_duplicate_prompts: bool
-    auth: AuthSettings | None
+    auth: AuthSettings | OAuthProvider | None
     token_verifier: OfficialTokenVerifier | None
     auth_server_provider: OAuthAuthorizationServerProvider[Any, Any, Any] | None
     request_state_security: RequestStateSecurity | None

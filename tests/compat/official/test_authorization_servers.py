@@ -15,6 +15,7 @@ import pytest
 from pydantic import AnyHttpUrl
 from starlette.applications import Starlette
 from starlette.requests import Request
+from starlette.routing import Mount
 
 from mcp_generated import LocalError
 from mcp_generated.compat import (
@@ -30,12 +31,14 @@ from mcp_generated.compat import (
     MCPServer,
     OAuthAuthorizationServerProvider,
     OAuthClientInformationFull,
+    OAuthProvider,
     OAuthToken,
     ProviderTokenVerifier,
     RefreshToken,
     RegistrationError,
     RevocationOptions,
     Server,
+    StandaloneFastMCP,
     TokenError,
     auth_context_var,
     construct_redirect_uri,
@@ -122,6 +125,17 @@ class Provider(OAuthAuthorizationServerProvider[AuthorizationCode, RefreshToken,
         return OAuthToken(access_token=access, refresh_token=refresh, expires_in=900, scope=" ".join(scopes))
 
 
+class Embedded(Provider, OAuthProvider):
+    """The same as a provider of FastMCP, which has the settings as well."""
+
+    def __init__(self, **more: Any) -> None:
+        Provider.__init__(self)
+        options = settings()
+        registration, revocation = options.client_registration_options, options.revocation_options
+        given = {"client_registration_options": registration, "revocation_options": revocation}
+        OAuthProvider.__init__(self, **{"base_url": URL, "required_scopes": ["read"], **given, **more})
+
+
 def settings() -> AuthSettings:
     return AuthSettings(
         issuer_url=AnyHttpUrl(URL),
@@ -157,7 +171,27 @@ def low_level(provider: Provider) -> Any:
     return server.streamable_http_app(stateless_http=True, auth=settings(), auth_server_provider=provider)
 
 
+def standalone(provider: Provider) -> Any:
+    """Return the application of a server that gets its provider as `auth=`."""
+    server: Any = StandaloneFastMCP("demo", auth=embedded_in(provider))
+
+    @server.tool
+    def who() -> str:
+        token = get_access_token()
+        return f"{token and token.subject} is {token and token.scopes}"
+
+    return server.http_app(stateless_http=True)
+
+
+def embedded_in(provider: Provider, **more: Any) -> Embedded:
+    """Return a provider of FastMCP with the clients and the tokens of another one."""
+    made = Embedded(**more)
+    vars(made).update(vars(provider))
+    return made
+
+
 SERVERS: dict[str, Callable[[Provider], Any]] = {
+    "OAuthProvider": standalone,
     "FastMCP": lambda provider: high_level(FastMCP, provider),
     "MCPServer": lambda provider: high_level(MCPServer, provider),
     "Server": low_level,
@@ -260,7 +294,8 @@ async def test_a_client_registers_logs_in_and_calls_a_tool(server: str, provider
         assert refused.status_code == 401
         document = refused.headers["www-authenticate"].partition('resource_metadata="')[2].partition('"')[0]
         resource = (await http.get(document)).json()
-        assert resource["authorization_servers"] == [f"{URL}/"] and resource["scopes_supported"] == ["read"]
+        scopes = ["read", "write"] if server == "OAuthProvider" else ["read"]
+        assert resource["authorization_servers"] == [f"{URL}/"] and resource["scopes_supported"] == scopes
         metadata = (await http.get("/.well-known/oauth-authorization-server")).json()
         assert metadata["issuer"] == f"{URL}/" and metadata["code_challenge_methods_supported"] == ["S256"]
         for name in ("authorization", "token", "registration", "revocation"):
@@ -275,6 +310,25 @@ async def test_a_client_registers_logs_in_and_calls_a_tool(server: str, provider
         revoked = await http.post("/revoke", data={"token": renewed["access_token"], **of_client(client)})
         assert revoked.status_code == 200 and revoked.headers["cache-control"] == "no-store"
         assert (await called(http, renewed["access_token"])).status_code == 401
+
+
+async def test_a_provider_below_a_path_has_its_metadata_at_the_root(provider: Provider) -> None:
+    made = embedded_in(provider, base_url=f"{URL}/api", issuer_url=f"{URL}/login")
+    server: Any = StandaloneFastMCP("demo", auth=made)
+    inner = server.http_app(path="/tools", stateless_http=True)
+    routes = [*made.get_well_known_routes("/tools"), Mount("/api", inner)]
+    application = Starlette(routes=routes, lifespan=lambda app: inner.lifespan(app))
+    async with application.router.lifespan_context(application), client_of(application) as http:
+        refused = await http.post("/api/tools", json={})
+        document = refused.headers["www-authenticate"].partition('resource_metadata="')[2].partition('"')[0]
+        resource = (await http.get(document)).json()
+        assert resource["resource"] == f"{URL}/api/tools" and resource["authorization_servers"] == [f"{URL}/login"]
+        metadata = (await http.get("/.well-known/oauth-authorization-server/login")).json()
+        assert metadata["issuer"] == f"{URL}/login" and metadata["token_endpoint"] == f"{URL}/api/token"
+        protected = await http.get("/.well-known/oauth-protected-resource/api/tools")
+        assert protected.json()["scopes_supported"] == ["read", "write"]
+        client = (await http.post("/api/register", json={"redirect_uris": [CALLBACK]})).json()
+        assert client["client_id"] in made.clients
 
 
 async def test_a_token_that_has_expired_is_refused(provider: Provider, clock: WallClock) -> None:

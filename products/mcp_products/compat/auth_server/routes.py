@@ -95,6 +95,8 @@ def create_auth_routes(
     client_registration_options: auth.ClientRegistrationOptions | None = None,
     revocation_options: auth.RevocationOptions | None = None,
     identity_assertion_enabled: bool = False,
+    *,
+    issuer: AnyHttpUrl | None = None,
 ) -> list[Route]:
     """Return the routes of an authorization server. Raises ValueError for a URL that no issuer may have.
 
@@ -105,6 +107,7 @@ def create_auth_routes(
         client_registration_options: Whether clients may register themselves; by default not.
         revocation_options: Whether clients may revoke tokens; by default not.
         identity_assertion_enabled: Whether tokens are issued for assertions of an identity provider.
+        issuer: The issuer identifier, if it is another one than `issuer_url`.
     """
     validate_issuer_url(issuer_url)
     registration = client_registration_options or auth.ClientRegistrationOptions()
@@ -112,6 +115,7 @@ def create_auth_routes(
     clients = ClientAuthenticator(provider)
     asserts = identity_assertion_enabled
     metadata = build_metadata(issuer_url, service_documentation_url, registration, revocation, asserts)
+    metadata.issuer = issuer or metadata.issuer
     authorize = request_response(handlers.AuthorizationHandler(provider).handle)
     routes = [
         _document("/.well-known/oauth-authorization-server", metadata),

@@ -400,8 +400,15 @@ class SharedSessions:
     async def _look_again(self) -> None:
         """Know what other workers have changed of sessions, and then what was announced: messages may have been lost
         that say so."""
-        await self._changes.after(lambda: asyncio.gather(*(replica.load_again() for replica in self._replicas)))
+        await self._changes.after(self._load_again)
         await self._changes.read()
+
+    async def _load_again(self) -> None:
+        replicas = list(self._replicas)
+        for first in range(0, len(replicas), _TOGETHER):
+            together = replicas[first : first + _TOGETHER]
+            # A record that cannot be read now is read for the next request of its session.
+            await asyncio.gather(*(replica.load_again() for replica in together), return_exceptions=True)
 
     def _on_check(self, fields: dict[str, Any]) -> None:
         """Say which of these streams, which another worker sends, are not written here any more."""

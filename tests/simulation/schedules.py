@@ -189,7 +189,8 @@ class Simulation(World):
 
     def _have_opened(self, client: Client) -> None:
         """Have the session of a client in the store, which a worker that has ended has served."""
-        client.session, key, record = opened_before(client.name)
+        session, key, record = opened_before(client.name)
+        client.session = session
         done(self.disk.data.put(key, record, self.ttl))
 
     async def _begin_process(self) -> None:

@@ -12,6 +12,8 @@ from collections import deque
 from collections.abc import Callable, Coroutine, Sequence
 from typing import Any
 
+from support.stores.passing import MEMORY
+
 from mcp_products.workers.stores.memory import InMemoryStore
 from mcp_products.workers.stores.redis_cluster import names_of_parts, slot_of
 from mcp_runtime.http.sse import ServerSentEvent, SSEDecoder
@@ -158,7 +160,7 @@ class Disk:
 
     def lose_part(self, part: int) -> None:
         """Lose what one part of the store has, as after FLUSHALL at one primary."""
-        for table in (self.data._records, self.data._counters, self.data._streams, self._signs_at):
+        for table in (*(getattr(self.data, name) for name in MEMORY), self._signs_at):
             for key in [key for key in table if self.slots[slot_of(key.encode())] == part]:
                 del table[key]
 

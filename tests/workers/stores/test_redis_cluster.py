@@ -19,7 +19,6 @@ from support.systems import PATIENCE
 
 from mcp_generated import App, Context, LocalError
 from mcp_generated.http import RedisStore
-from mcp_products.workers.sessions import worker
 from mcp_products.workers.stores.redis_cluster import ClusterPipes
 from mcp_products.workers.stores.retries import RetryingStore
 from mcp_products.workers.stores.urls import open_store
@@ -266,10 +265,7 @@ async def test_a_primary_loses_its_past_just_after_the_slot_of_a_sign_has_moved(
             assert (await client.answered(body=recall, at=at)).status == 200
 
 
-async def test_a_worker_that_begins_just_after_a_primary_has_lost_its_past_asks_the_others(
-    cluster: Cluster, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(worker, "_TICK", 3600.0)  # The others look when they are asked, and not before.
+async def test_a_worker_that_begins_just_after_a_primary_has_lost_its_past_asks_the_others(cluster: Cluster) -> None:
     async with workers(NEWEST, make_app, cluster.url, 2) as client:
         with_epoch = next(port for port in cluster.primaries() if cluster.run(port, "KEYS", "*:epoch:"))
         while not any(cluster.run(port, "KEYS", "*:session:*") for port in {*cluster.primaries()} - {with_epoch}):

@@ -23,7 +23,8 @@ MIGRATE = "codegen/mcp_codegen/migrate"
 # What headers repeat and how results are written in each version took two files and 124 lines there.
 # The authorization server that a program of the official SDK embeds took six files and 600 lines of compat.
 # What frameworks reach of a FastMCP by private names took a file and 150 lines of compat.
-# The authorization server that a program of FastMCP is itself took a file and 66 lines of compat.
+# The authorization server that a program of FastMCP is itself took a file and 66 lines of compat,
+# and what clients of 2.x listen to 54.
 COMPAT = "products/mcp_products/compat"
 CODE_MODE = "products/mcp_products/code_mode"
 TENANTS = "products/mcp_products/tenants"
@@ -57,7 +58,7 @@ MAX_CODE_LINES = {
     "products": 37_029,
     LINT: 2_550,
     CARDS: 300,
-    COMPAT: 6_803,
+    COMPAT: 6_857,
     "codegen": 17_830,
     MIGRATE: 1_680,
     PROVIDERS: 230,

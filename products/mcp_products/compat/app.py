@@ -123,8 +123,7 @@ class Protection:
         if self.provider is None or self.auth is None:
             return []
         asked = {name: value for name, value in self.auth if name not in _OF_RESOURCES}
-        made: list[Any] = auth_routes.create_auth_routes(self.provider, **asked)
-        return made
+        return [*auth_routes.create_auth_routes(self.provider, **asked)]
 
 
 class OfficialSettings(ServerSettings):

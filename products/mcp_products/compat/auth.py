@@ -371,14 +371,8 @@ class StaticTokenVerifier:
         claims = self.tokens.get(token)
         if claims is None or not {*self.required_scopes} <= {*claims.get("scopes", ())}:
             return None
-        return OfficialAccessToken(
-            token=token,
-            client_id=claims["client_id"],
-            scopes=list(claims.get("scopes", ())),
-            expires_at=claims.get("expires_at"),
-            subject=claims.get("sub"),
-            claims=dict(claims),
-        )
+        own = {"token": token, "subject": claims.get("sub"), "resource": None, "claims": dict(claims)}
+        return OfficialAccessToken.model_validate({"scopes": [], **claims, **own})
 
 
 # `TokenVerifier` of the official SDK, and the protected resource of a server that has one.
@@ -443,17 +437,11 @@ class TokenVerifierAdapter:
 
     async def verify(self, token: str) -> AuthenticatedUser | None:
         """Return the user of a token; None if it is not valid, has expired, or is for another resource."""
-        access_token = await self.verifier.verify_token(token)
-        if access_token is None or not is_accepted(access_token, self.resource):
+        found = await self.verifier.verify_token(token)
+        if found is None or not is_accepted(found, self.resource):
             return None
-        return AuthenticatedUser(
-            access_token.subject,
-            access_token.client_id,
-            frozenset(access_token.scopes),
-            self.issuer,
-            TokenClaims(access_token),
-            expires_at=access_token.expires_at,
-        )
+        identity = (found.subject, found.client_id, frozenset(found.scopes), self.issuer)
+        return AuthenticatedUser(*identity, TokenClaims(found), expires_at=found.expires_at)
 
 
 def protected_resource(settings: AuthSettings, verifier: OfficialTokenVerifier, url: str) -> ResourceServer:

@@ -46,11 +46,16 @@ class ResourceUpdated:
 ServerEvent = ToolsListChanged | PromptsListChanged | ResourcesListChanged | ResourceUpdated
 Listener = Callable[[ServerEvent], None]
 _LISTS: Final[Mapping[str, ServerEvent]] = {
-    "on_tool_list_changed": ToolsListChanged(),
-    "on_prompt_list_changed": PromptsListChanged(),
-    "on_resource_list_changed": ResourcesListChanged(),
+    "notifications/tools/list_changed": ToolsListChanged(),
+    "notifications/prompts/list_changed": PromptsListChanged(),
+    "notifications/resources/list_changed": ResourcesListChanged(),
 }
-_UPDATED: Final = "on_resource_updated"
+_UPDATED: Final = "notifications/resources/updated"
+
+
+def event_of(method: str, params: Mapping[str, Any]) -> ServerEvent | None:
+    """Return the event of a notification; None if it is of no change."""
+    return ResourceUpdated(params["uri"]) if method == _UPDATED else _LISTS.get(method)
 
 
 class EventBus(Protocol):
@@ -103,7 +108,7 @@ class BridgedSubscriptions(SubscriptionBus):
                 " pass InMemorySubscriptionBus(), or an object with its methods"
             )
         self._bus = bus
-        self._rows = {row.name: row for row in revision.rows if isinstance(row, Notification)}
+        self._rows = {row.method: row for row in revision.rows if isinstance(row, Notification)}
         self._sending = BackgroundTasks()
         me = ref(self)
 
@@ -118,11 +123,8 @@ class BridgedSubscriptions(SubscriptionBus):
 
     async def publish(self, row: Notification, params: Mapping[str, Any]) -> None:
         """Publish a change; other notifications go to the clients of this process."""
-        event = ResourceUpdated(params["uri"]) if row.name == _UPDATED else _LISTS.get(row.name)
-        if event is None:
-            await super().publish(row, params)
-        else:
-            await self._bus.publish(event)
+        event = event_of(row.method, params)
+        await (super().publish(row, params) if event is None else self._bus.publish(event))
 
     def _receive(self, event: ServerEvent) -> None:
         params = {"uri": event.uri} if isinstance(event, ResourceUpdated) else {}

@@ -3,24 +3,121 @@
 from __future__ import annotations
 
 import json
-from typing import Any
+from collections.abc import AsyncGenerator
+from contextlib import asynccontextmanager
+from typing import Any, Final
 
+import anyio
 import httpx2
 import pytest
+from support.http.sockets import listening
 
-from mcp_generated.compat import Client, ClientSession, McpError, MCPServer, streamable_http_client, types
-from mcp_products.compat.sessions.client import CacheConfig, ListenNotSupportedError
+from mcp_generated.compat import (
+    Client,
+    ClientSession,
+    Context,
+    McpError,
+    MCPServer,
+    PromptsListChanged,
+    ResourceUpdated,
+    ToolsListChanged,
+    streamable_http_client,
+    types,
+)
+from mcp_products.compat.sessions.client import CacheConfig, ListenNotSupportedError, SubscriptionLost, listen
 from mcp_products.compat.standalone.components import Tool
+from mcp_products.compat.streams.message import SessionMessage
+
+DISCOVERED: Final = {
+    "supportedVersions": ["2026-07-28"],
+    "capabilities": {},
+    "resultType": "complete",
+    "ttlMs": 0,
+    "cacheScope": "public",
+}
 
 
-async def test_a_client_takes_the_settings_of_a_cache_and_says_on_entering_that_it_does_not_listen() -> None:
-    mcp = MCPServer("shop")
-    mcp.add_tool(lambda: "x", "say")
-    async with Client(mcp, cache=CacheConfig(default_ttl_ms=5)) as client:
-        listening = client.listen(tools_list_changed=True, prompts_list_changed=True)
+def shop(**settings: Any) -> MCPServer:
+    """Return a server with a tool that adds one, and tells the clients."""
+    mcp = MCPServer("shop", **settings)
+
+    @mcp.tool()
+    async def grow(ctx: Context, uri: str = "") -> str:
+        if uri:
+            await ctx.notify_resource_updated(uri)
+        else:
+            mcp.add_tool(lambda: "x", f"tool{len(await mcp.list_tools())}")
+        return "done"
+
+    return mcp
+
+
+@asynccontextmanager
+async def over_http(mcp: MCPServer) -> AsyncGenerator[Any]:
+    async with (
+        listening(mcp.asgi()) as port,
+        streamable_http_client(f"http://127.0.0.1:{port}/mcp") as streams,
+    ):
+        yield streams
+
+
+@pytest.mark.parametrize("target", [lambda mcp: mcp, over_http], ids=["memory", "http"])
+async def test_a_client_listens_to_what_the_server_announces(target: Any) -> None:
+    async with Client(target(shop())) as client:
+        assert client.protocol_version == "2026-07-28"
+        async with client.listen(tools_list_changed=True, resource_subscriptions=["data://a"]) as changes:
+            assert changes.honored.tools_list_changed and changes.honored.prompts_list_changed is None
+            await client.call_tool("grow")
+            assert await anext(changes) == ToolsListChanged()
+            await client.call_tool("grow", {"uri": "data://a"})
+            assert await anext(changes) == ResourceUpdated("data://a")
+        assert (await client.call_tool("grow")).content[0].text == "done"
+
+
+async def test_what_a_server_refuses_is_raised_as_the_context_is_entered() -> None:
+    async with Client(shop()) as client:
+        with pytest.raises(McpError, match="at most 10000"):
+            await client.listen(resource_subscriptions=["data://a"] * 10_001).__aenter__()
+
+
+@pytest.mark.parametrize("graceful", [True, False])
+async def test_a_subscription_ends_with_the_stream_of_its_server(graceful: bool) -> None:
+    sending, served = anyio.create_memory_object_stream[Any](9)
+    answering, taken = anyio.create_memory_object_stream[Any](9)
+    async with served, answering, ClientSession(taken, sending) as session:
+        session.adopt(types.DiscoverResult.model_validate(DISCOVERED))
+        async with anyio.create_task_group() as group:
+            group.start_soon(answer_listen, served, answering, graceful)
+            async with listen(session, prompts_list_changed=True) as changes:
+                assert [await anext(changes)] == [PromptsListChanged()]
+                with pytest.raises(StopAsyncIteration if graceful else SubscriptionLost):
+                    await anext(changes)
+
+
+async def answer_listen(served: Any, answering: Any, graceful: bool) -> None:
+    """Accept a subscription, announce a change, and end the subscription or the connection."""
+    asked = (await served.receive()).message
+    meta = {"_meta": {"io.modelcontextprotocol/subscriptionId": asked.id}}
+    accepted = {"notifications": {"promptsListChanged": True}}
+    for method, params in (
+        ("prompts/list_changed", {"_meta": None}),
+        ("subscriptions/acknowledged", meta),
+        ("resources/updated", meta),
+        ("subscriptions/acknowledged", accepted | meta),
+        ("prompts/list_changed", meta),
+    ):
+        sent = types.JSONRPCNotification(jsonrpc="2.0", method=f"notifications/{method}", params=params)
+        await answering.send(SessionMessage(sent))
+    if graceful:
+        await answering.send(SessionMessage(types.JSONRPCResponse(jsonrpc="2.0", id=asked.id, result=meta)))
+    else:
+        await answering.aclose()
+
+
+async def test_an_older_version_has_no_subscriptions() -> None:
+    async with Client(shop(), mode="legacy", cache=CacheConfig(default_ttl_ms=5)) as client:
         with pytest.raises(ListenNotSupportedError, match="message_handler"):
-            await listening.__aenter__()
-        assert (await client.call_tool("say")).content[0].text == "x"
+            await client.listen(tools_list_changed=True, prompts_list_changed=True).__aenter__()
 
 
 def test_the_fields_of_an_error_can_be_replaced() -> None:

@@ -5,14 +5,12 @@ from __future__ import annotations
 import importlib
 from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
-from types import SimpleNamespace
 from typing import Any
 
 import anyio
 import pytest
 
 from mcp_generated.compat import Server, types
-from mcp_products.compat.sessions.client import ListenNotSupportedError, listen
 from mcp_products.compat.streams.message import SessionMessage, create_client_server_memory_streams
 
 pytest.importorskip("trio", reason="trio is not installed")
@@ -70,9 +68,3 @@ def test_a_low_level_server_runs_its_handlers_and_its_lifespan_in_the_loop_of_th
     seen: list[str] = []
     anyio.run(program, backend, seen, backend=backend)
     assert seen == ["started", "waits", "ended"]
-
-
-async def test_listen_of_a_session_raises_what_programs_fall_back_on() -> None:
-    session: Any = SimpleNamespace(protocol_version="2025-06-18")
-    with pytest.raises(ListenNotSupportedError, match="message_handler"):
-        await listen(session, tools_list_changed=True).__aenter__()

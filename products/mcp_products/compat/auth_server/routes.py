@@ -142,8 +142,7 @@ def create_protected_resource_routes(
     resource_documentation: AnyHttpUrl | None = None,
 ) -> list[Route]:
     """Return the route of the metadata of a protected resource."""
-    fields = {"resource": resource_url, "authorization_servers": authorization_servers}
-    shown = {"scopes_supported": scopes_supported, "resource_name": resource_name}
-    documentation = {"resource_documentation": resource_documentation}
-    metadata = auth.ProtectedResourceMetadata.model_validate(fields | shown | documentation)
+    shown = {"resource_name": resource_name, "resource_documentation": resource_documentation}
+    fields = {"authorization_servers": authorization_servers, "scopes_supported": scopes_supported, **shown}
+    metadata = auth.ProtectedResourceMetadata.model_validate({"resource": resource_url, **fields})
     return [_document(urlsplit(str(build_resource_metadata_url(resource_url))).path, metadata)]

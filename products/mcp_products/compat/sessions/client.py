@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncGenerator, Awaitable, Callable, Sequence
+import math
+from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Sequence
 from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass
 from functools import partial
@@ -13,7 +14,9 @@ from typing_extensions import TypeVar
 
 from mcp_products.app.app import BaseApp
 from mcp_runtime.bindings.server import BaseServer
+from mcp_runtime.protocol.revision import META
 
+from ..event_buses import ServerEvent, event_of
 from ..fastmcp import needs_proxy
 from ..forms.errors import McpError
 from ..forms.form import FORM
@@ -36,12 +39,11 @@ class InputRequiredRoundsExceededError(RuntimeError):
 
     def __init__(self, max_rounds: int) -> None:
         """Create the error."""
-        limit = "input_required_max_rounds= is the limit"
-        super().__init__(f"the server required input more than {max_rounds} times; {limit}")
+        super().__init__(f"the server required input more than {max_rounds} times: see input_required_max_rounds=")
         self.max_rounds = max_rounds
 
 
-# `listen` of the official SDK's sessions, which raises what its callers fall back on.
+# `listen` of the official SDK: the changes that a server of the newest version announces.
 
 
 class ListenKeywords(TypedDict, total=False):
@@ -54,13 +56,12 @@ class ListenKeywords(TypedDict, total=False):
 
 
 class ListenNotSupportedError(RuntimeError):
-    """A session that does not read the stream of subscriptions."""
+    """A session whose protocol version has no subscriptions."""
 
     def __init__(self, negotiated_version: str | None) -> None:
         """Create the error for the protocol version of a session."""
         super().__init__(
-            f"listen: a session of compat does not read subscriptions ({negotiated_version}); changes of older versions"
-            " reach `message_handler`, and `mcp_generated.Client.listen` reads them in each version"
+            f"listen: {negotiated_version} has no subscriptions: call subscribe_resource(), and read `message_handler`"
         )
         self.negotiated_version = negotiated_version
 
@@ -69,14 +70,75 @@ class SubscriptionLost(RuntimeError):  # noqa: N818 - the name of the official S
     """A stream that ended before its server has closed it."""
 
 
+class Subscription(AsyncIterator[ServerEvent]):
+    """The changes that a server announces to one `listen`."""
+
+    def __init__(self) -> None:
+        """Create a subscription that is not answered."""
+        self.subscription_id: str | int | None = None
+        self.honored: Any = None
+        """What of the filter the server has accepted."""
+        self.answered = anyio.Event()
+        self.scope = anyio.CancelScope()
+        self.failure: Exception | None = None
+        self._give, self.unread = anyio.create_memory_object_stream[ServerEvent](math.inf)
+
+    async def read(self, send: Callable[[], Awaitable[Any]]) -> None:
+        """Send the request, which the server answers when the subscription ends."""
+        with self.scope, self._give:
+            try:
+                await send()
+                self.honored = self.honored or FORM.types.SubscriptionFilter()
+            except McpError as error:
+                self.failure = error
+        self.answered.set()
+
+    def deliver(self, method: str, params: Any) -> None:
+        """Receive a notification of the subscription."""
+        if (event := event_of(method, params)) is not None:
+            self._give.send_nowait(event)
+        elif method == FORM.method("SubscriptionsAcknowledgedNotification"):
+            self.subscription_id = params["_meta"][f"{META}subscriptionId"]
+            self.honored = FORM.types.SubscriptionFilter.model_validate(params["notifications"])
+            self.answered.set()
+
+    async def __anext__(self) -> ServerEvent:
+        try:
+            return await self.unread.receive()
+        except anyio.EndOfStream:
+            if self.failure is not None:
+                raise SubscriptionLost("the server has not ended the subscription") from self.failure
+            raise StopAsyncIteration from None
+
+
 @asynccontextmanager
-async def listen(session: Any, on_event: Any = None, **kinds: Unpack[ListenKeywords]) -> AsyncGenerator[Any]:
-    """Raise ListenNotSupportedError when the context is entered, as for a server of an older version."""
-    yield await _refuse(session)
+async def listen(
+    session: Any,
+    *,
+    tools_list_changed: bool = False,
+    prompts_list_changed: bool = False,
+    resources_list_changed: bool = False,
+    resource_subscriptions: Sequence[str] = (),
+) -> AsyncGenerator[Subscription]:
+    """Yield the changes that a server of the newest version announces, when it has accepted the subscription.
 
-
-async def _refuse(session: Any) -> Any:
-    raise ListenNotSupportedError(session.protocol_version)
+    Raises ListenNotSupportedError for an older version, McpError for a refusal, and TimeoutError.
+    """
+    if session.protocol_version not in FORM.stateless:
+        raise ListenNotSupportedError(session.protocol_version)
+    kinds = {"tools": tools_list_changed, "prompts": prompts_list_changed, "resources": resources_list_changed}
+    wanted: dict[str, Any] = {f"{kind}ListChanged": True for kind, is_wanted in kinds.items() if is_wanted}
+    if resource_subscriptions:
+        wanted["resourceSubscriptions"] = [*resource_subscriptions]
+    made = Subscription()
+    try:
+        await session.subscribe(wanted, made)
+        if made.failure is not None:
+            raise made.failure
+        yield made
+    finally:
+        made.scope.cancel()
+        made.unread.close()
 
 
 # What a client connects to, and the client.
@@ -212,16 +274,14 @@ class Client(SessionRequests, Generic[ServerT]):
             uncached = {"ttlMs": 0, "cacheScope": "public"}
             session.adopt(self.prior_discover or FORM.types.DiscoverResult.model_validate(assumed | uncached))
 
-    def listen(self, **kinds: Unpack[ListenKeywords]) -> AbstractAsyncContextManager[Any]:
-        """Return a context that raises ListenNotSupportedError when it is entered."""
-        return listen(self.session)
+    def listen(self, **kinds: Unpack[ListenKeywords]) -> AbstractAsyncContextManager[Subscription]:
+        """Return the context manager of `listen`, which yields the changes that the server announces."""
+        return listen(self.session, **kinds)
 
     async def __aexit__(self, *exception: Any) -> None:
-        stack = self._stack
-        self._stack = None
         self._opened = None
-        if stack is not None:
-            await stack.__aexit__(*exception)
+        if self._stack is not None:
+            await self._stack.__aexit__(*exception)
 
     @property
     def session(self) -> ClientSession:

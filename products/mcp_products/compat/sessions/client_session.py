@@ -7,6 +7,7 @@ from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping, Sequen
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from datetime import timedelta
+from functools import partial
 from types import GenericAlias
 from typing import Any, Final, Self, TypedDict, TypeVar, Unpack
 
@@ -301,6 +302,14 @@ class ClientSession(SessionRequests):
         params = {"_meta": self._stamp_of(version)}
         return await self._peer.request(FORM.method("DiscoverRequest"), params, _DISCOVER_SECONDS)
 
+    async def subscribe(self, wanted: dict[str, Any], made: Any) -> None:
+        """Start to receive changes, and wait until the server has answered. Raises TimeoutError."""
+        params = {"notifications": wanted, "_meta": self._stamp}
+        method = FORM.method("SubscriptionsListenRequest")
+        self._group.start_soon(made.read, partial(self._peer.request, method, params, deliver=made.deliver))
+        with anyio.fail_after(seconds(self._timeout)):
+            await made.answered.wait()
+
     async def discover(self) -> Any:
         """Ask the server what it is, and go on in the newest version that is shared. Raises McpError."""
         if self._negotiated is not None and self.discover_result is not None:
@@ -374,8 +383,11 @@ class ClientSession(SessionRequests):
         read_timeout_seconds: float | timedelta | None = None,
         progress_callback: OnProgress | None = None,
         *,
+        input_responses: Mapping[str, Any] | None = None,
+        request_state: str | None = None,
         meta: Any = None,
-        **rounds: Unpack[Rounds],
+        allow_input_required: bool = False,
+        allow_claimed: bool = False,
     ) -> Any:
         """Call a tool, and return the result.
 
@@ -383,6 +395,8 @@ class ClientSession(SessionRequests):
         """
         params = {"name": name, "arguments": arguments, "_meta": meta}
         options = {"request_read_timeout_seconds": read_timeout_seconds, "progress_callback": progress_callback}
+        rounds = Rounds(input_responses=input_responses, request_state=request_state)
+        rounds["allow_input_required"] = allow_input_required
         result = await self._send_with_rounds("CallTool", params, rounds, options)
         if isinstance(result, FORM.types.CallToolResult) and not field_of(result, "is_error"):
             await self.validate_tool_result(name, result)
@@ -523,8 +537,7 @@ class ClientSession(SessionRequests):
         """The `Implementation` that describes the server; None if it does not say so."""
         if self.discover_result is None:
             return self._negotiated and field_of(self._negotiated, "server_info")
-        meta: dict[str, Any] = self._negotiated.meta or {}
-        raw = meta.get(f"{META}serverInfo")
+        raw = (self._negotiated.meta or {}).get(f"{META}serverInfo")
         try:
             return None if raw is None else FORM.types.Implementation.model_validate(raw)
         except ValidationError:

@@ -13,6 +13,7 @@ from anyio.abc import TaskGroup
 from pydantic import ValidationError
 
 from mcp_runtime.protocol.jsonrpc import INTERNAL_ERROR, INVALID_PARAMS, METHOD_NOT_FOUND
+from mcp_runtime.protocol.revision import META
 
 from ..forms.errors import McpError, failure, timed_out
 from ..forms.form import FORM, written
@@ -26,6 +27,7 @@ OnRequest = Callable[[str | int, str, Any], Awaitable[dict[str, Any] | None]]
 OnNotification = Callable[[str, Any], Awaitable[None]]
 OnException = Callable[[Exception], Awaitable[None]]
 OnProgress = Callable[[float, float | None, str | None], Awaitable[None]]
+Deliver = Callable[[str, Any], None]
 
 
 class Peer:
@@ -40,6 +42,7 @@ class Peer:
         self._progress: dict[str | int, OnProgress] = {}
         self._served: dict[str | int, anyio.CancelScope] = {}
         self._is_closed = False
+        self._streams: dict[str | int, Deliver] = {}
 
     # ---- sending ----------------------------------------------------------------------------------------------------
 
@@ -50,10 +53,16 @@ class Peer:
         timeout: float | None = None,
         on_progress: OnProgress | None = None,
         metadata: MessageMetadata = None,
+        deliver: Deliver | None = None,
     ) -> dict[str, Any]:
-        """Send a request, and return its result as JSON. Raises McpError."""
+        """Send a request, and return its result as JSON. Raises McpError.
+
+        `deliver` gets the notifications of a subscription, in their order.
+        """
         id = self._next_id
         self._next_id += 1
+        if deliver is not None:
+            self._streams[id] = deliver
         if on_progress is not None:
             params = {**(params or {})}
             params["_meta"] = {**params.get("_meta", {}), "progressToken": id}
@@ -82,6 +91,7 @@ class Peer:
         finally:
             self._pending.pop(id, None)
             self._progress.pop(id, None)
+            self._streams.pop(id, None)
             give.close()
             take.close()
         if (failure := answer.get("error")) is not None:
@@ -129,7 +139,7 @@ class Peer:
                         scope = self._served[raw["id"]] = anyio.CancelScope()
                         group.start_soon(self._serve, scope, raw, on_request)
                     else:
-                        self._cancel_served(raw)
+                        self._apply(raw)
                         notifications.send_nowait(raw)
         except CLOSED as error:
             _log.debug("%r", error)
@@ -147,9 +157,11 @@ class Peer:
         else:
             _log.debug("a response to no request: %r", id)
 
-    def _cancel_served(self, raw: dict[str, Any]) -> None:
-        """End the handling of a request that a notification cancels."""
+    def _apply(self, raw: dict[str, Any]) -> None:
+        """End the handling of a request that a notification cancels, and pass one of a subscription on."""
         params: Any = raw.get("params") or {}
+        with suppress(KeyError, TypeError, ValidationError):  # It is of no subscription, or malformed.
+            self._streams[params["_meta"][f"{META}subscriptionId"]](raw["method"], params)
         scope = self._served.get(params.get("requestId"))
         if raw["method"] == FORM.method("CancelledNotification") and scope is not None:
             scope.cancel()

@@ -537,7 +537,7 @@ class ClientSession(SessionRequests):
         """The `Implementation` that describes the server; None if it does not say so."""
         if self.discover_result is None:
             return self._negotiated and field_of(self._negotiated, "server_info")
-        raw = (self._negotiated.meta or {}).get(f"{META}serverInfo")
+        raw = dict[str, Any](self._negotiated.meta or ()).get(f"{META}serverInfo")
         try:
             return None if raw is None else FORM.types.Implementation.model_validate(raw)
         except ValidationError:

@@ -18,6 +18,8 @@ from mcp_runtime.errors import LocalError
 from mcp_runtime.protocol.revision import Notification, Revision
 from mcp_runtime.server.subscriptions import SubscriptionBus
 
+from .forms.form import FORM
+
 _log: Final = logging.getLogger("mcp_runtime.compat.event_buses")
 
 
@@ -45,17 +47,19 @@ class ResourceUpdated:
 
 ServerEvent = ToolsListChanged | PromptsListChanged | ResourcesListChanged | ResourceUpdated
 Listener = Callable[[ServerEvent], None]
-_LISTS: Final[Mapping[str, ServerEvent]] = {
-    "notifications/tools/list_changed": ToolsListChanged(),
-    "notifications/prompts/list_changed": PromptsListChanged(),
-    "notifications/resources/list_changed": ResourcesListChanged(),
+_LISTS: Final[Mapping[str, ServerEvent]] = {  # By the types of their notifications.
+    "ToolListChangedNotification": ToolsListChanged(),
+    "PromptListChangedNotification": PromptsListChanged(),
+    "ResourceListChangedNotification": ResourcesListChanged(),
 }
-_UPDATED: Final = "notifications/resources/updated"
+_UPDATED: Final = "ResourceUpdatedNotification"
 
 
 def event_of(method: str, params: Mapping[str, Any]) -> ServerEvent | None:
     """Return the event of a notification; None if it is of no change."""
-    return ResourceUpdated(params["uri"]) if method == _UPDATED else _LISTS.get(method)
+    if method == FORM.method(_UPDATED):
+        return ResourceUpdated(params["uri"])
+    return next((event for name, event in _LISTS.items() if FORM.method(name) == method), None)
 
 
 class EventBus(Protocol):
@@ -129,4 +133,4 @@ class BridgedSubscriptions(SubscriptionBus):
     def _receive(self, event: ServerEvent) -> None:
         params = {"uri": event.uri} if isinstance(event, ResourceUpdated) else {}
         name = _UPDATED if params else next(name for name, listed in _LISTS.items() if listed == event)
-        self._sending.add(asyncio.ensure_future(super().publish(self._rows[name], params)))
+        self._sending.add(asyncio.ensure_future(super().publish(self._rows[FORM.method(name)], params)))

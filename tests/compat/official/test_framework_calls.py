@@ -24,7 +24,13 @@ from mcp_generated.compat import (
     streamable_http_client,
     types,
 )
-from mcp_products.compat.sessions.client import CacheConfig, ListenNotSupportedError, SubscriptionLost, listen
+from mcp_products.compat.sessions.client import (
+    CacheConfig,
+    ListenNotSupportedError,
+    Subscription,
+    SubscriptionLost,
+    listen,
+)
 from mcp_products.compat.standalone.components import Tool
 from mcp_products.compat.streams.message import SessionMessage
 
@@ -92,6 +98,27 @@ async def test_a_subscription_ends_with_the_stream_of_its_server(graceful: bool)
                 assert [await anext(changes)] == [PromptsListChanged()]
                 with pytest.raises(StopAsyncIteration if graceful else SubscriptionLost):
                     await anext(changes)
+
+
+async def test_a_subscription_that_nobody_reads_ends_with_a_bound() -> None:
+    ended = anyio.Event()
+
+    async def send() -> None:
+        try:
+            await anyio.sleep_forever()
+        finally:
+            ended.set()
+
+    changes = Subscription()
+    async with anyio.create_task_group() as group:
+        group.start_soon(changes.read, send)
+        await anyio.sleep(0)
+        for _ in range(2000):
+            changes.deliver("notifications/tools/list_changed", {})
+        await ended.wait()
+    assert [await anext(changes) for _ in range(1000)] == [ToolsListChanged()] * 1000
+    with pytest.raises(SubscriptionLost, match="more than 1000 changes were not read"):
+        await anext(changes)
 
 
 async def answer_listen(served: Any, answering: Any, graceful: bool) -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Sequence
 from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass
@@ -70,6 +69,9 @@ class SubscriptionLost(RuntimeError):  # noqa: N818 - the name of the official S
     """A stream that ended before its server has closed it."""
 
 
+_MAX_UNREAD: Final = 1000  # Changes that a program has not read, after which its subscription ends.
+
+
 class Subscription(AsyncIterator[ServerEvent]):
     """The changes that a server announces to one `listen`."""
 
@@ -81,7 +83,9 @@ class Subscription(AsyncIterator[ServerEvent]):
         self.answered = anyio.Event()
         self.scope = anyio.CancelScope()
         self.failure: Exception | None = None
-        self._give, self.unread = anyio.create_memory_object_stream[ServerEvent](math.inf)
+        streams = anyio.create_memory_object_stream[ServerEvent](_MAX_UNREAD)
+        self._give = streams[0]
+        self.unread = streams[1]
 
     async def read(self, send: Callable[[], Awaitable[Any]]) -> None:
         """Send the request, which the server answers when the subscription ends."""
@@ -96,7 +100,11 @@ class Subscription(AsyncIterator[ServerEvent]):
     def deliver(self, method: str, params: Any) -> None:
         """Receive a notification of the subscription."""
         if (event := event_of(method, params)) is not None:
-            self._give.send_nowait(event)
+            try:
+                self._give.send_nowait(event)
+            except anyio.WouldBlock:
+                self.failure = RuntimeError(f"more than {_MAX_UNREAD} changes were not read")
+                self.scope.cancel()
         elif method == FORM.method("SubscriptionsAcknowledgedNotification"):
             self.subscription_id = params["_meta"][f"{META}subscriptionId"]
             self.honored = FORM.types.SubscriptionFilter.model_validate(params["notifications"])
@@ -107,7 +115,7 @@ class Subscription(AsyncIterator[ServerEvent]):
             return await self.unread.receive()
         except anyio.EndOfStream:
             if self.failure is not None:
-                raise SubscriptionLost("the server has not ended the subscription") from self.failure
+                raise SubscriptionLost(f"the server has not ended the subscription: {self.failure}") from self.failure
             raise StopAsyncIteration from None
 
 

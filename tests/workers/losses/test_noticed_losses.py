@@ -482,6 +482,25 @@ async def test_a_change_that_was_not_read_arrives_when_the_time_goes_back_with_a
     assert reader.got == [0, 1, None]
 
 
+async def test_a_client_that_is_further_than_a_worker_is_told_of_a_loss_with_which_the_time_goes_back(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """The worker that has read nothing tells of the loss with a lower number than the client has."""
+    clock, store = MovableClock(monkeypatch), InMemoryStore()
+    passing = Passing(store, clock)
+    logs, _ = await logs_and_reader(store)
+    await logs[0].announce("changed", 0)  # The hint for the other does not arrive.
+    position = logs[0].last
+    lose_with_the_time(passing, store, clock)
+    await logs[1]._restore()
+    assert logs[1].last < position
+    await logs[0]._restore()
+    client = Reader()
+    client.seen = position
+    await logs[1].attach(client, position)
+    assert client.got == [None]
+
+
 async def test_mail_arrives_once_when_the_time_goes_back_with_a_loss(monkeypatch: pytest.MonkeyPatch) -> None:
     clock, store = MovableClock(monkeypatch), InMemoryStore()
     passing = Passing(store, clock)

@@ -116,7 +116,7 @@ class ChangeLog:
             self._next = None
             for change, token in await self._after(self.last):
                 self.last = change[0]
-                if self._know(token, change[0]):
+                if self._know(token, change[0]) or change[1] == EVERYTHING:  # Clients may be further than the first.
                     await self._deliver(change)
 
     async def _deliver(self, change: Change) -> None:
@@ -156,7 +156,8 @@ class ChangeLog:
                     if token in tokens:
                         continue
                     tokens.add(token)
-                    if self._known.get(token, change[0]) > after:  # Otherwise it was announced again after a loss.
+                    first = change[0] if change[1] == EVERYTHING else self._known.get(token, change[0])
+                    if first > after:  # Otherwise it was announced again after a loss.
                         reader.put_change(change)
                 self._readers[reader] = None
         else:

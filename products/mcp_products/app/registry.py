@@ -8,7 +8,6 @@ from contextlib import AbstractAsyncContextManager
 from types import ModuleType
 from typing import TYPE_CHECKING, Any, Final, cast
 
-from pydantic.alias_generators import to_pascal
 from pydantic_core import to_jsonable_python
 
 from mcp_products.extensions.tasks.store import TaskOptions
@@ -294,7 +293,7 @@ class Registry(ProvidedItems):
                 return await provider.forward(f"list_{kind.items}", ctx, params)
             items = await self.provided(kind, ctx, items)
         items, cursor = paginate(items, params.cursor, self.page_size)
-        result_type: Any = getattr(self._t, f"List{to_pascal(kind.items)}Result")
+        result_type: Any = getattr(self._t, f"List{kind.items.title().replace('_', '')}Result")
         return result_type(**{kind.items: items}, next_cursor=cursor)
 
     # ---- skills -----------------------------------------------------------------------------------------------------

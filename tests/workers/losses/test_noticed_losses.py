@@ -446,6 +446,12 @@ def lose_with_the_time(passing: Passing, store: InMemoryStore, clock: MovableClo
     clock.set_wall(-3600.0)
 
 
+async def restore(*logs: ChangeLog) -> None:
+    """Let workers store again what they know of changes, one after the other."""
+    for log in logs:
+        await log._restore()
+
+
 async def test_changes_arrive_once_when_the_time_goes_back_with_a_loss(monkeypatch: pytest.MonkeyPatch) -> None:
     """As with a store on another machine, whose clock is an hour behind."""
     clock, store = MovableClock(monkeypatch), InMemoryStore()
@@ -477,7 +483,7 @@ async def test_a_change_that_was_not_read_arrives_when_the_time_goes_back_with_a
     await logs[1].read()
     await logs[0].announce("changed", 1)  # The hint does not arrive.
     lose_with_the_time(passing, store, clock)
-    await logs[0]._restore()
+    await restore(logs[0])
     await logs[1].look()
     assert reader.got == [0, 1, None]
 
@@ -492,9 +498,8 @@ async def test_a_client_that_is_further_than_a_worker_is_told_of_a_loss_with_whi
     await logs[0].announce("changed", 0)  # The hint for the other does not arrive.
     position = logs[0].last
     lose_with_the_time(passing, store, clock)
-    await logs[1]._restore()
+    await restore(logs[1], logs[0])
     assert logs[1].last < position
-    await logs[0]._restore()
     client = Reader()
     client.seen = position
     await logs[1].attach(client, position)

@@ -55,7 +55,7 @@ MAX_CODE_LINES = {
     VIEWS: 100,
     CODE_MODE: 600,
     "runtime": 11_980,
-    "products": 37_029,
+    "products": 37_030,
     LINT: 2_550,
     CARDS: 300,
     COMPAT: 6_866,

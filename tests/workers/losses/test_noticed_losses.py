@@ -403,6 +403,20 @@ async def test_a_store_that_goes_back_by_two_losses_has_an_epoch_that_it_never_h
     await worker.close()
 
 
+async def test_workers_that_begin_together_wait_for_each_other_for_a_second(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Requests with the ids of sessions that ended with the last deployment are refused soon."""
+    clock, store = MovableClock(monkeypatch), InMemoryStore()
+    workers = [Worker(store, "test") for _ in range(2)]
+    for worker in workers:
+        await worker.subscribe()
+    await settle()
+    assert [await worker.may_restore(0) for worker in workers] == [True, True]
+    clock.forward(1.5)
+    assert [await worker.may_restore(0) for worker in workers] == [False, False]
+    for worker in workers:
+        await worker.close()
+
+
 # ---- the time of the store goes back ---------------------------------------------------------------------------------
 
 

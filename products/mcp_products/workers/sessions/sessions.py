@@ -6,6 +6,7 @@ import asyncio
 import logging
 import secrets
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from typing import Any, Final
 
 from pydantic_core import to_json
@@ -406,9 +407,11 @@ class SharedSessions:
     async def _load_again(self) -> None:
         replicas = list(self._replicas)
         for first in range(0, len(replicas), _TOGETHER):
-            together = replicas[first : first + _TOGETHER]
-            # A record that cannot be read now is read for the next request of its session.
-            await asyncio.gather(*(replica.load_again() for replica in together), return_exceptions=True)
+            await asyncio.gather(*(self._load_if_reachable(one) for one in replicas[first : first + _TOGETHER]))
+
+    async def _load_if_reachable(self, replica: SessionReplica) -> None:
+        with suppress(StoreUnavailableError):  # It is read for the next request of its session.
+            await replica.load_again()
 
     def _on_check(self, fields: dict[str, Any]) -> None:
         """Say which of these streams, which another worker sends, are not written here any more."""

@@ -178,7 +178,7 @@ class Worker:
         if self._ticking is None:
             if self._begins_late:
                 self._life.give_time()
-            await self.broadcast("lost", sender=self.id)  # It may just have happened: the others, who know, say so.
+            await self.broadcast("begun", sender=self.id)  # The others look, and say whether something was just lost.
             self._begun_until = clock.monotonic() + _ANSWER_SECONDS
             self._keep_at = clock.monotonic() + _KEEP_SECONDS
             self._ticking = asyncio.get_running_loop().create_task(self._tick())
@@ -226,11 +226,10 @@ class Worker:
         kind = fields.pop("kind")
         if kind == "mail":
             self.spawn(self._mail.read())
-        elif kind == "lost":
-            if fields["sender"] != self.id:
-                if clock.monotonic() < self._begun_until:
-                    self._begun_until = clock.monotonic() + _RESTORING_SECONDS
-                self.spawn(self.look())
+        elif kind in ("lost", "begun") and fields["sender"] != self.id:
+            if kind == "lost" and clock.monotonic() < self._begun_until:
+                self._begun_until = clock.monotonic() + _RESTORING_SECONDS
+            self.spawn(self.look())
         elif (receive := self._receivers.get(kind)) is not None:
             receive(fields)
 

@@ -18,13 +18,15 @@ from support.source_tree import python_files, relative, syntax_tree
 LINT = "products/mcp_products/lint"
 CARDS = "products/mcp_products/cards"
 MIGRATE = "codegen/mcp_codegen/migrate"
-# That first calls wait for the stream of their session took nine lines of the core.
+# That first calls wait for the stream of their session took nine lines of the core, and that a server reads URLs
+# without the rules of a client a file.
 # FastMCP's components took 500 of compat; its helpers of tests took three files and 146 lines of products, in names.
 # What headers repeat and how results are written in each version took two files and 124 lines there.
 # The authorization server that a program of the official SDK embeds took six files and 600 lines of compat.
 # What frameworks reach of a FastMCP by private names took a file and 150 lines of compat.
 # The authorization server that a program of FastMCP is itself took a file and 66 lines of compat,
 # and what clients of 2.x listen to 54.
+# That a server over stdio starts without HTTP, clients and tasks took 18 lines of products.
 COMPAT = "products/mcp_products/compat"
 CODE_MODE = "products/mcp_products/code_mode"
 TENANTS = "products/mcp_products/tenants"
@@ -39,7 +41,7 @@ MAX_FILES = {
     TENANTS: 8,
     VIEWS: 3,
     CODE_MODE: 7,
-    "runtime": 94,
+    "runtime": 95,
     "products": 269,
     LINT: 20,
     CARDS: 4,
@@ -55,7 +57,7 @@ MAX_CODE_LINES = {
     VIEWS: 100,
     CODE_MODE: 600,
     "runtime": 11_980,
-    "products": 37_030,
+    "products": 37_048,
     LINT: 2_550,
     CARDS: 300,
     COMPAT: 6_866,

@@ -12,9 +12,8 @@ from mcp_products.common.awaiting import plain_to_async
 from mcp_products.host.own_messages import check_name
 from mcp_runtime._lazy import LazyModule, load
 from mcp_runtime.errors import LocalError
-from mcp_runtime.http.client_rules import encoded_uri
 from mcp_runtime.protocol.revision import Notification, Request
-from mcp_runtime.protocol.uris import find_uri
+from mcp_runtime.protocol.uris import encoded_uri, find_uri
 from mcp_runtime.usage.keywords import checked
 from mcp_runtime.usage.rules import shown
 

@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING, Any, Final, cast
 
 from pydantic_core import to_jsonable_python
 
-from mcp_products.extensions.tasks.store import TaskOptions
 from mcp_products.fast.app_answers import ResultTypes
 from mcp_runtime.errors import InvalidMessageError, JSONRPCError, LocalError, UnwritableValueError
 from mcp_runtime.protocol.jsonrpc import INVALID_PARAMS
@@ -36,6 +35,7 @@ from .signatures.generated_types import as_own
 from .tools import Tool
 
 if TYPE_CHECKING:
+    from mcp_products.extensions.tasks.store import TaskOptions
     from mcp_products.skills.server import SkillHandlers
 
 CompletionFunction = Callable[[Any, Any, Any], Awaitable[Any]]

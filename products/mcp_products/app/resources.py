@@ -11,13 +11,13 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, fields
 from pathlib import Path
 from types import ModuleType, NoneType, UnionType
-from typing import Annotated, Any, Final, Union, cast, get_args, get_origin
+from typing import TYPE_CHECKING, Annotated, Any, Final, Union, cast, get_args, get_origin
 
 from pydantic_core import ValidationError
 
+from mcp_runtime._lazy import LazyModule
 from mcp_runtime.errors import JSONRPCError, LocalError, UnwritableValueError
-from mcp_runtime.http.client_rules import redact_url, without_secrets
-from mcp_runtime.http.outgoing import without_secrets_in_logs
+from mcp_runtime.http.urls import redact_url, without_secrets
 from mcp_runtime.protocol.jsonrpc import INTERNAL_ERROR
 from mcp_runtime.protocol.models import format_validation_error, is_object
 from mcp_runtime.protocol.uris import uri_key_with_fragment
@@ -31,6 +31,11 @@ from .context.context import with_encrypted_state
 from .settings import Item, ResourceSettings, to_definition, to_wire
 from .signatures.generated_types import as_own, wire_model
 from .signatures.signature import Signature, function_name
+
+if TYPE_CHECKING:
+    from mcp_runtime.http import outgoing
+else:
+    outgoing = LazyModule("mcp_runtime.http.outgoing")
 
 _UNTYPED: Final = (Any, object, NoneType, inspect.Signature.empty)
 _PATHS: Final = ("path", "file-path", "directory-path")  # The formats of the types of paths.
@@ -348,7 +353,7 @@ class HttpResource(ResourceSource):
         except ModuleNotFoundError:
             raise LocalError("HttpResource() needs httpx2: pip install 'mcp-generated[http]'") from None
         async with AsyncClient() as client:
-            with without_secrets_in_logs():
+            with outgoing.without_secrets_in_logs():
                 response = await client.get(self.url)
             if response.is_error:
                 raise JSONRPCError(INTERNAL_ERROR, f"{redact_url(self.url)} answered {response.status_code}")

@@ -13,12 +13,12 @@ from mcp_runtime.bindings.server import BaseServer, HTTPTransport
 from mcp_runtime.errors import LocalError
 from mcp_runtime.session.interfaces import RevisionChoice
 from mcp_runtime.stores import open_store
-from mcp_runtime.transports.http_server.app import MCPASGIApp
 
 from .settings import AppKeywords, OnDuplicate, ServerKeywords, ServerSettings, take_settings
 
 if TYPE_CHECKING:
     from mcp_products.cards.card import ServerCard
+    from mcp_runtime.transports.http_server.app import MCPASGIApp
 
     from .http_application import HTTPApplication, SessionManager
     from .settings import HTTPAppKeywords, SSEAppKeywords

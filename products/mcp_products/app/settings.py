@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, Final, Literal, TypedDict, TypeVar, cast,
 from pydantic_core import ValidationError, to_json
 
 from mcp_products.common.keys import KeyRing
-from mcp_products.extensions.tasks.store import TaskOptions, TaskStore
+from mcp_runtime._lazy import LazyModule
 from mcp_runtime.aio.rates import RateLimit
 from mcp_runtime.errors import LocalError, UnwritableValueError
 from mcp_runtime.http.authentication import check_scopes
@@ -25,7 +25,6 @@ from mcp_runtime.server.limits import check_handlers
 from mcp_runtime.server.lists import CacheHint, add_cache_hints
 from mcp_runtime.session.interfaces import RevisionChoice
 from mcp_runtime.stores import open_store
-from mcp_runtime.transports.http_server.app import HTTPLimits, Owner
 from mcp_runtime.usage.keywords import nearest
 from mcp_runtime.usage.rules import (
     COUNT,
@@ -54,9 +53,16 @@ if TYPE_CHECKING:
     from pydantic import BaseModel
 
     from mcp_products.cards.card import ServerCard
+    from mcp_products.extensions.tasks import store as task_store
+    from mcp_products.extensions.tasks.store import TaskOptions, TaskStore
     from mcp_runtime.http.authentication import Protection
     from mcp_runtime.stores import Store
+    from mcp_runtime.transports.http_server import app as http_server
+    from mcp_runtime.transports.http_server.app import HTTPLimits, Owner
     from mcp_runtime.transports.http_server.events import EventStore
+else:
+    task_store = LazyModule("mcp_products.extensions.tasks.store")
+    http_server = LazyModule("mcp_runtime.transports.http_server.app")
 
 ModelT = TypeVar("ModelT", bound="BaseModel")
 _POLICIES: Final = ("error", "warn", "replace", "ignore")
@@ -147,7 +153,7 @@ RULES: Final[Mapping[str, Rule]] = {
     "thread": FLAG,
     "version": Rule(_is_version, 'a version such as "1.0"').or_none(),
     "public": FLAG,
-    "task": Rule(lambda value: isinstance(value, (bool, TaskOptions)), "True, False or TaskOptions(…)"),
+    "task": Rule(lambda value: isinstance(value, (bool, task_store.TaskOptions)), "True, False or TaskOptions(…)"),
     "mime_type": Rule(_is_mime_type, 'a MIME type, such as "text/plain"').or_none(),
     "size": Rule(lambda value: value is None or (type(value) is int and value >= 0), "a number of bytes, 0 or more"),
     "view": Rule(
@@ -459,7 +465,7 @@ class ServerSettings:
         limits: dict[str, Any] = {name: value for name, value in sizes.items() if value is not None}
         settings: dict[str, Any] = {}
         if limits:
-            settings["limits"] = HTTPLimits(**limits)
+            settings["limits"] = http_server.HTTPLimits(**limits)
         if self.event_store is not None:
             settings["event_store"] = self.event_store
         if self.store != "memory":

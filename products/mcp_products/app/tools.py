@@ -9,12 +9,12 @@ from contextvars import ContextVar
 from dataclasses import dataclass
 from functools import cached_property
 from types import ModuleType
-from typing import Any, Final, Literal, TypedDict, Unpack, cast
+from typing import TYPE_CHECKING, Any, Final, Literal, TypedDict, Unpack, cast
 
 from pydantic_core import ValidationError
 
-from mcp_products.extensions.tasks.store import TaskOptions
 from mcp_products.fast.app_answers import ResultTypes
+from mcp_runtime._lazy import LazyModule
 from mcp_runtime.errors import InvalidMessageError, JSONRPCError, LocalError, ToolError
 from mcp_runtime.protocol.models import PreSerialized, format_validation_error
 from mcp_runtime.server.context import ServerContext
@@ -35,6 +35,11 @@ from .results import (
 from .settings import Item, ToolSettings, check_definition, to_definition, to_wire
 from .signatures.generated_types import as_own
 from .signatures.signature import Signature, function_name
+
+if TYPE_CHECKING:
+    from mcp_products.extensions.tasks import store as task_store
+else:
+    task_store = LazyModule("mcp_products.extensions.tasks.store")
 
 CURRENT: Final[ContextVar[Any]] = ContextVar("mcp_changed_tool")
 _log: Final = logging.getLogger("mcp_runtime.app.tools")
@@ -191,7 +196,7 @@ class Tool(Item):
         # Whether its call does nothing but to run a plain function in a worker thread.
         self.runs_in_thread = self._signature.runs_in_thread and timeout is None and not settings.get("task", False)
         task = settings.get("task", False)
-        self.task = task if isinstance(task, TaskOptions) else TaskOptions() if task else None
+        self.task = (task_store.TaskOptions() if task is True else task) or None
         self._parameters = (
             None if input_schema is None else compile_declared("input_schema", input_schema, self._description)
         )

@@ -9,8 +9,9 @@ from typing import Any, Final, cast
 from urllib.parse import urlsplit
 
 from mcp_runtime.errors import AuthorizationError
-from mcp_runtime.http.client_rules import NegotiatedRevision, base_url, origin, redact_url
+from mcp_runtime.http.client_rules import NegotiatedRevision
 from mcp_runtime.http.headers import PROTOCOL_VERSION
+from mcp_runtime.http.urls import base_url, origin, redact_url
 from mcp_runtime.protocol.models import is_list, is_object
 
 from .http import AuthHTTPClient, URLPolicy

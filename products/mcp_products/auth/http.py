@@ -18,9 +18,9 @@ from pydantic_core import from_json
 
 from mcp_products.common.shared_works import SharedWorks
 from mcp_runtime.errors import AuthorizationError, AuthorizationServerUnavailableError, LocalError
-from mcp_runtime.http.client_rules import base_url, redact_url
 from mcp_runtime.http.headers import media_type
 from mcp_runtime.http.outgoing import MAX_ATTEMPTS, seconds_to_wait, without_secrets_in_logs
+from mcp_runtime.http.urls import base_url, redact_url
 from mcp_runtime.protocol.json_text import is_finite
 from mcp_runtime.protocol.models import is_object
 

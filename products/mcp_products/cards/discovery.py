@@ -13,7 +13,7 @@ from typing import Any, Final, TypeGuard
 from urllib.parse import urljoin, urlsplit
 
 from mcp_runtime.errors import LocalError, MCPError
-from mcp_runtime.http.client_rules import origin, redact_url
+from mcp_runtime.http.urls import origin, redact_url
 from mcp_runtime.protocol.models import is_object
 from mcp_runtime.transports.http_client.connection import HTTPConnection, HTTPOptions
 

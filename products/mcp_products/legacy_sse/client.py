@@ -14,7 +14,8 @@ from urllib.parse import urljoin
 
 from mcp_runtime.aio.tasks import PauseGate
 from mcp_runtime.errors import ConnectionClosedError, InvalidResponseError, MCPError
-from mcp_runtime.http.client_rules import Outgoing, get_headers, origin, post_headers, redact_url
+from mcp_runtime.http.client_rules import Outgoing, get_headers, post_headers
+from mcp_runtime.http.urls import origin, redact_url
 from mcp_runtime.protocol import jsonrpc
 from mcp_runtime.protocol.framing import LARGE
 from mcp_runtime.protocol.jsonrpc import Message

@@ -16,8 +16,8 @@ from urllib.parse import urljoin
 
 from mcp_products.json_schema.cost import NOTHING, pointed
 from mcp_runtime.errors import LocalError
-from mcp_runtime.http.client_rules import redact_url
 from mcp_runtime.http.outgoing import without_secrets_in_logs
+from mcp_runtime.http.urls import redact_url
 from mcp_runtime.protocol.models import is_list, is_object
 
 _log: Final = logging.getLogger("mcp_runtime.openapi.document")

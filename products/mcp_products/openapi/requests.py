@@ -14,8 +14,8 @@ from pydantic_core import from_json, to_json
 
 from mcp_products.json_schema.validator import CompiledSchema
 from mcp_runtime.errors import LocalError, ToolError
-from mcp_runtime.http.client_rules import redact_url
 from mcp_runtime.http.outgoing import without_secrets_in_logs
+from mcp_runtime.http.urls import redact_url
 from mcp_runtime.protocol.models import is_list, is_object
 from mcp_runtime.protocol.uris import has_separator, has_traversal
 

@@ -8,10 +8,8 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 from mcp_runtime._lazy import LazyModule, load
-from mcp_runtime.client.negotiation import supported_versions
 from mcp_runtime.endpoint.base import Endpoint
 from mcp_runtime.errors import HTTPStatusError, LocalError, RemoteError, RemoteJSONRPCError, RequestTimeoutError
-from mcp_runtime.http.client_rules import may_know_other_lifecycle
 from mcp_runtime.protocol.connection import NotificationReceived, RequestReceived
 from mcp_runtime.protocol.jsonrpc import INTERNAL_ERROR
 from mcp_runtime.protocol.lifecycle import Capabilities
@@ -26,11 +24,15 @@ from .messages import ConvertingChannel, MessageConverter, convert_handlers
 from .serving import ServedVersions as ServedVersions
 
 if TYPE_CHECKING:
+    from mcp_runtime.client import negotiation
     from mcp_runtime.client.core import ClientCore
+    from mcp_runtime.http import client_rules
 
     from . import client_adapter
-else:
-    client_adapter = LazyModule("mcp_products.versions.client_adapter")  # A server does without it.
+else:  # A server does without them.
+    client_adapter = LazyModule("mcp_products.versions.client_adapter")
+    client_rules = LazyModule("mcp_runtime.http.client_rules")
+    negotiation = LazyModule("mcp_runtime.client.negotiation")
 
 EndpointT = TypeVar("EndpointT", bound=Endpoint)
 _HANDSHAKE: Final = Handshake.__name__.lower()
@@ -120,9 +122,9 @@ def other_candidates(
     code = error.code if isinstance(error, RemoteJSONRPCError) else 0
     if not stateful and code == INTERNAL_ERROR:
         raise error  # The server has failed, which says nothing about its versions.
-    if not stateful or may_know_other_lifecycle(error.status, code, revision):
+    if not stateful or client_rules.may_know_other_lifecycle(error.status, code, revision):
         return stateful
-    versions = supported_versions(error)
+    versions = negotiation.supported_versions(error)
     if not versions:
         raise error
     return [candidate for candidate in stateful if candidate.revision_id in versions]
@@ -133,7 +135,7 @@ def _other_stateless(
 ) -> Sequence[Candidate[EndpointT]]:
     """Return the stateless candidates that an error about the version lists; all others if it lists none."""
     others = [item for item in candidates if not item.stateful and item.revision_id != revision.id]
-    versions = supported_versions(error)
+    versions = negotiation.supported_versions(error)
     if versions:
         return [candidate for candidate in others if candidate.revision_id in versions]
     unsupported = revision.constants.get(_UNSUPPORTED_VERSION)

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Final, Literal, TypedDict
 
 from ..aio.tasks import is_trio_task
 from ..errors import LocalError
-from ..http.client_rules import without_secrets
+from ..http.urls import without_secrets
 from ..protocol.framing import MAX_MESSAGE_BYTES, SizeLimit
 from ..stores import open_store
 from ..usage.keywords import keywords_of, refuse_unknown

@@ -17,7 +17,7 @@ from ..client.subscriptions import Subscription as Subscription
 from ..endpoint.base import HandlerResult as HandlerResult
 from ..endpoint.context import ClientContext as ClientContext
 from ..errors import LocalError
-from ..http.client_rules import without_secrets
+from ..http.urls import without_secrets
 from ..protocol.framing import MAX_MESSAGE_BYTES
 from ..server.core import ServerCore
 from ..session.interfaces import RequestTransport, RevisionChoice, Transport

@@ -12,12 +12,11 @@ from urllib.parse import unquote, urlsplit
 
 from .. import products
 from ..errors import InvalidMessageError, JSONRPCError, UnwritableValueError
-from ..http.client_rules import encoded_uri, is_uri
 from ..protocol.jsonrpc import INVALID_PARAMS
 from ..protocol.lifecycle import is_declared, parse_capability_path
 from ..protocol.models import is_list, is_model, is_object, plain_of
 from ..protocol.revision import Notification
-from ..protocol.uris import has_traversal, uri_key
+from ..protocol.uris import encoded_uri, has_traversal, is_uri, uri_key
 
 _log: Final = logging.getLogger(__name__)
 

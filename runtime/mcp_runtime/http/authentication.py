@@ -5,11 +5,13 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import Final, Protocol
+from typing import TYPE_CHECKING, Final, Protocol
 
 from ..errors import LocalError
 from ..session.interfaces import RawHeaders, RequestAuth
-from .headers import Headers
+
+if TYPE_CHECKING:
+    from .headers import Headers
 
 # OAuth scopes (https://www.rfc-editor.org/rfc/rfc6749#section-3.3).
 

@@ -1,4 +1,4 @@
-"""The TLS settings of clients that have none of their own: read once for many clients."""
+"""What HTTP clients share: TLS settings, when a refused request may be sent again, what logs show of requests."""
 
 from __future__ import annotations
 
@@ -13,10 +13,12 @@ from functools import lru_cache
 from typing import TYPE_CHECKING, Final
 
 from ..aio import clock as clocks
-from .client_rules import redact_url
+from .urls import redact_url
 
 if TYPE_CHECKING:
     import ssl
+
+# The TLS settings of clients that have none of their own: read once for many clients.
 
 _VARIABLES: Final = ("SSL_CERT_FILE", "SSL_CERT_DIR", "SSLKEYLOGFILE")
 _SECONDS: Final = 600  # Certificates that were replaced are read after this time at the latest.

@@ -1,4 +1,6 @@
-"""Compare URIs: two that differ in nothing but their spelling name the same resource (RFC 3986, section 6; RFC 3987).
+"""URIs: what is one, and which are the same (RFC 3986, section 6; RFC 3987).
+
+Two that differ in nothing but their spelling name the same resource:
 
 | spelling                                             | compared as                                                 |
 |------------------------------------------------------|-------------------------------------------------------------|
@@ -40,6 +42,9 @@ _PARTS: Final = re.compile(
 _TO_SPELL: Final = re.compile(r"%([0-9A-Fa-f]{2})|[^!#$&-;=?-\[\]_a-z~]")
 _UNRESERVED: Final = frozenset("ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-._~")
 _PORTS: Final = {"http": "80", "https": "443", "ws": "80", "wss": "443", "ftp": "21"}
+# RFC 3986; letters outside of ASCII, which IRIs have, are tolerated.
+_URI: Final = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*:[^\s\x00-\x1f\x7f<>\"{}|\\^`]*")
+_TO_ENCODE: Final = re.compile(r"[^\S\x00-\x1f]|[<>\"|\\^`]")
 _KEPT: Final = 1024  # Characters up to which the form of a URI is kept for the next comparison.
 
 
@@ -78,6 +83,16 @@ def _decodings(text: str) -> Iterator[str]:
     for _ in range(_MAX_DECODINGS):
         text = unquote(text)
         yield text
+
+
+def is_uri(text: str) -> bool:
+    """Return True for a URI (RFC 3986), also with letters outside of ASCII."""
+    return _URI.fullmatch(text) is not None
+
+
+def encoded_uri(text: str) -> str:
+    """Return a URI or URI template, in which spaces and other characters that no URI has are percent-encoded."""
+    return _TO_ENCODE.sub(lambda match: quote(match[0]), text)
 
 
 def spelled(text: str) -> str:

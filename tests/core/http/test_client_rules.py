@@ -14,13 +14,12 @@ from mcp_runtime.http.client_rules import (
     get_headers,
     is_session_id,
     may_be_legacy_sse,
-    may_follow_redirect,
     may_know_other_lifecycle,
     post_headers,
     reconnect_delay,
-    redact_url,
 )
 from mcp_runtime.http.headers import read_tool_headers
+from mcp_runtime.http.urls import may_follow_redirect, redact_url
 from mcp_runtime.protocol.jsonrpc import NotificationMessage, RequestMessage
 from mcp_runtime.protocol.revision import Revision
 

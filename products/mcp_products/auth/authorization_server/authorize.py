@@ -16,7 +16,7 @@ from urllib.parse import urlencode, urlsplit
 from mcp_products.common.caches import BoundedCache
 from mcp_products.common.keys import KeyRing
 from mcp_runtime.errors import AuthorizationError, AuthorizationServerUnavailableError
-from mcp_runtime.http.client_rules import base_url
+from mcp_runtime.http.urls import base_url
 from mcp_runtime.server.state_tokens import InvalidTokenError
 
 from ..http import is_loopback

@@ -14,7 +14,7 @@ from typing import Final
 from urllib.parse import parse_qs, urlsplit
 
 from mcp_runtime.errors import AuthorizationError
-from mcp_runtime.http.client_rules import base_url
+from mcp_runtime.http.urls import base_url
 
 from .grants import AuthorizationCode
 from .provider import OAuthClientProvider

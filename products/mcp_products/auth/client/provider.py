@@ -13,7 +13,8 @@ import httpx2
 from mcp_runtime.aio import clock as clocks
 from mcp_runtime.aio.shared_work import SharedWork
 from mcp_runtime.errors import AuthorizationError, AuthorizationServerUnavailableError, LocalError
-from mcp_runtime.http.client_rules import REVISION_EXTENSION, NegotiatedRevision, base_url, origin
+from mcp_runtime.http.client_rules import REVISION_EXTENSION, NegotiatedRevision
+from mcp_runtime.http.urls import base_url, origin
 
 from ..discovery import (
     AuthorizationServerDiscovery,

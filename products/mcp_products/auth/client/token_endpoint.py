@@ -17,7 +17,7 @@ from joserfc.jwk import ECKey, OKPKey, RSAKey
 
 from mcp_runtime.aio import clock as clocks
 from mcp_runtime.errors import AuthorizationError, AuthorizationServerUnavailableError
-from mcp_runtime.http.client_rules import base_url
+from mcp_runtime.http.urls import base_url
 from mcp_runtime.protocol.models import is_list, is_object
 
 from ..discovery import AuthorizationServerMetadata

@@ -8,7 +8,7 @@ from typing import Any, Final
 from urllib.parse import urlsplit
 
 from mcp_runtime.errors import AuthorizationError
-from mcp_runtime.http.client_rules import base_url
+from mcp_runtime.http.urls import base_url
 from mcp_runtime.protocol.models import is_list, is_object
 
 from ..http import AuthHTTPClient, URLPolicy, is_loopback

@@ -17,7 +17,7 @@ from urllib.parse import urlsplit
 
 from mcp_runtime.aio import clock as clocks
 from mcp_runtime.errors import LocalError
-from mcp_runtime.http.client_rules import origin
+from mcp_runtime.http.urls import origin
 from mcp_runtime.protocol.models import is_object
 from mcp_runtime.stores import Store
 

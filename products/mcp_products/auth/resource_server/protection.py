@@ -15,8 +15,8 @@ from urllib.parse import parse_qsl, urlsplit
 
 from mcp_runtime.errors import AuthorizationError, LocalError
 from mcp_runtime.http.authentication import AuthChallenge, check_scopes
-from mcp_runtime.http.client_rules import base_url
 from mcp_runtime.http.headers import Headers
+from mcp_runtime.http.urls import base_url
 from mcp_runtime.session.interfaces import INSUFFICIENT_SCOPE, AuthenticatedUser, RawHeaders, RequestAuth
 from mcp_runtime.stores import Store, StoreUnavailableError
 

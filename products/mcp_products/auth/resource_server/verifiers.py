@@ -19,7 +19,7 @@ from mcp_products.common.caches import BoundedCache
 from mcp_runtime.aio import clock as clocks
 from mcp_runtime.aio.shared_work import SharedWork
 from mcp_runtime.errors import AuthorizationError, LocalError, NotInstalledError
-from mcp_runtime.http.client_rules import base_url
+from mcp_runtime.http.urls import base_url
 from mcp_runtime.protocol.models import is_list, is_object
 from mcp_runtime.session.interfaces import AuthenticatedUser
 

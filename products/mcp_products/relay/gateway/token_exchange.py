@@ -18,7 +18,7 @@ from mcp_products.auth.http import AuthHTTPClient, URLPolicy, is_loopback
 from mcp_runtime.aio import clock
 from mcp_runtime.aio.shared_work import SharedWork
 from mcp_runtime.errors import AuthorizationError, LocalError
-from mcp_runtime.http.client_rules import base_url, origin
+from mcp_runtime.http.urls import base_url, origin
 
 from .settings import ExchangeSettings
 

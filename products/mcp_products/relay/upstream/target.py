@@ -19,7 +19,7 @@ from mcp_runtime.bindings.client import BaseClient, connect
 from mcp_runtime.bindings.server import BaseServer, Servable
 from mcp_runtime.client.core import DISTRIBUTION
 from mcp_runtime.errors import LocalError
-from mcp_runtime.http.client_rules import redact_url
+from mcp_runtime.http.urls import redact_url
 from mcp_runtime.protocol.framing import MAX_MESSAGE_BYTES, SizeLimit
 from mcp_runtime.protocol.jsonrpc import Id
 from mcp_runtime.protocol.models import is_object

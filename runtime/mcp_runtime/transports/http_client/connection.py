@@ -14,17 +14,11 @@ from urllib.parse import urljoin, urlsplit
 
 from ... import products
 from ...errors import ConnectionClosedError, HTTPStatusError, InvalidResponseError, LocalError, NotInstalledError
-from ...http.client_rules import (
-    REVISION_EXTENSION,
-    NegotiatedRevision,
-    may_follow_redirect,
-    origin,
-    reconnect_delay,
-    redact_url,
-)
+from ...http.client_rules import REVISION_EXTENSION, NegotiatedRevision, reconnect_delay
 from ...http.headers import EVENT_STREAM, LAST_EVENT_ID, media_type
 from ...http.outgoing import FIRST_REFUSAL, IS_OURS, MAX_ATTEMPTS, default_tls, seconds_to_wait, without_secrets_in_logs
 from ...http.sse import OversizedEventError, ServerSentEvent, SSEDecoder
+from ...http.urls import may_follow_redirect, origin, redact_url
 from ...protocol.framing import MAX_MESSAGE_BYTES
 from ...usage.keywords import checked_fields
 from ...usage.rules import COUNT, HEADERS, SECONDS, Rule, is_number

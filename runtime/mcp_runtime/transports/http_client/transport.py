@@ -11,7 +11,8 @@ from typing import Any, Final, Protocol
 from ... import products
 from ...aio.tasks import PauseGate
 from ...errors import ConnectionClosedError, MCPError
-from ...http.client_rules import NegotiatedRevision, Outgoing, redact_url
+from ...http.client_rules import NegotiatedRevision, Outgoing
+from ...http.urls import redact_url
 from ...protocol.jsonrpc import Id, Message, NotificationMessage, OutgoingMessage, RequestMessage, decode
 from ...protocol.models import is_object
 from ...protocol.revision import Handshake, Revision

@@ -9,7 +9,7 @@ from types import SimpleNamespace
 from typing import Any, cast
 
 import pytest
-from support.endpoints import ALL_REVISIONS, HANDSHAKE, STATELESS, Rev, among, server_of
+from support.endpoints import ALL_REVISIONS, HANDSHAKE, STATELESS, Rev, Wire, among, server_of
 from support.http.asgi_client import web
 from support.http.in_process import connecting, served_in_process
 from support.task_clients import by_hand, start_task, wait_for_status
@@ -22,6 +22,7 @@ from mcp_products.versions.adapters import server_candidates
 from mcp_runtime.bindings.server import services_of
 from mcp_runtime.errors import RemoteError, RemoteJSONRPCError
 from mcp_runtime.server.service import ServerDispatcher
+from mcp_runtime.transports.memory import connect_in_memory
 
 FEW = RateLimit(per_second=0.001, burst=2)
 REQUESTS: dict[str, Callable[[Any], Awaitable[Any]]] = {
@@ -206,6 +207,18 @@ async def test_sessions_have_a_limit_and_end(rev: Rev) -> None:
 
 
 @among(HANDSHAKE)
+async def test_a_client_that_goes_on_after_a_refusal_is_refused_again(rev: Rev) -> None:
+    app = limited(sessions=1)
+    async with connected(rev, app) as client:
+        await client.list_tools()
+        wire = Wire(await connect_in_memory(services_of(server_candidates(app.as_server(), "all")))())
+        opened = await wire.shake_hands(rev)
+        listed = await wire.request(rev.request(1, "tools/list"))
+        assert [answer["error"]["data"]["limit"] for answer in (opened, listed)] == ["sessions", "sessions"]
+        await wire.transport.close()
+
+
+@among(HANDSHAKE)
 async def test_subscribed_resources_have_a_limit(rev: Rev) -> None:
     app = limited(subscriptions=1)
 
@@ -317,6 +330,7 @@ async def test_a_session_that_is_refused_over_http_is_none(rev: Rev) -> None:
         refused = await client.open()
         assert answer_of(refused)["error"]["data"] == {"limit": "sessions", "retryAfter": 10.0}
         assert refused.headers["retry-after"] == "10"
+        assert "mcp-session-id" not in refused.headers
         client.session = first
         await client.answered("DELETE")
         client.session = None

@@ -9,7 +9,7 @@ import pytest
 from support.endpoints import ALL_REVISIONS, Rev, among
 from support.installation.extras import optional
 
-from mcp_generated import App, RateLimit
+from mcp_generated import App, JSONRPCError, RateLimit
 from mcp_generated.tenants import Limits, Tenants, Usage
 from mcp_products.versions.adapters import server_candidates
 from mcp_runtime.errors import LocalError, RemoteError
@@ -70,6 +70,21 @@ async def test_a_cancelled_request_is_reported(rev: Rev) -> None:
         await asyncio.wait([waiting])
         await ended.wait()
     assert [used.outcome for used in reported if used.tool == "wait"] == ["cancelled"]
+
+
+@among(ALL_REVISIONS)
+async def test_an_error_of_a_tool_with_a_limit_in_its_data_is_no_refusal(rev: Rev) -> None:
+    reported: list[Usage] = []
+    app = measured(reported.append)
+
+    @app.tool(meta={"cost": 3})
+    async def fail() -> str:
+        raise JSONRPCError(-32000, "the shop is full", {"limit": "of the shop"})
+
+    async with connected(rev, app) as client:
+        with pytest.raises(RemoteError, match="the shop is full"):
+            await client.call_tool(name="fail", arguments={})
+    assert [(used.outcome, used.limit, used.cost) for used in reported if used.tool] == [("error", None, 3.0)]
 
 
 async def test_a_report_that_fails_harms_no_request(caplog: pytest.LogCaptureFixture) -> None:

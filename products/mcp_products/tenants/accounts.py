@@ -9,10 +9,9 @@ from collections.abc import Callable, Mapping
 from typing import Any, Final, NamedTuple
 
 from mcp_runtime.errors import JSONRPCError
-from mcp_runtime.protocol.jsonrpc import INTERNAL_ERROR
 from mcp_runtime.stores import Store
 
-from .limits import KINDS, Limits
+from .limits import KINDS, LimitError, Limits
 from .records import LEASE, Record, Records, Refusal, Take, give_back, hold, refuse_later, take, use
 
 _RENEWAL: Final = LEASE / 3  # Seconds after which a worker confirms what it holds.
@@ -209,10 +208,10 @@ def _confirmation(held: _Held, amount: int) -> Callable[[Record, float], None]:
     return lambda record, now: hold(record, held.limit, held.holder, amount, now)
 
 
-def _refused(limits: Limits, refusal: Refusal) -> JSONRPCError:
+def _refused(limits: Limits, refusal: Refusal) -> LimitError:
     """Return the error of a refused request."""
     limit, wait = refusal
     most = getattr(limits, limit)
     shown = f"{most.per_second:g} a second, {most.burst} at once" if KINDS[limit].wait is None else f"at most {most}"
     text = f"this tenant is at its limit {limit!r} of {KINDS[limit].counts} ({shown}): try again in {wait:.3g} seconds"
-    return JSONRPCError(INTERNAL_ERROR, text, {"limit": limit, "retryAfter": round(wait, 3)})
+    return LimitError(text, limit, wait)

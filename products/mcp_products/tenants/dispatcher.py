@@ -53,6 +53,7 @@ class TenantDispatcher:
         self._dispatcher = self.wrapped = dispatcher
         self._opening: Any = None  # The result of `initialize`, until its tenant has room for the session.
         self._session: Tenant | None = None  # Whose session this is.
+        self._is_refused = False  # Whether there was no room for the session: its client may send more all the same.
         self._number = 0  # Of the last stream of a subscription.
         self.identify = dispatcher.identify
         self.attach = dispatcher.attach
@@ -89,7 +90,7 @@ class TenantDispatcher:
         if isinstance(lifecycle, Handshake):
             if row.method == lifecycle.initialize_request.method:
                 return await self._open(tenant, channel, message)
-            self._goes_on(tenant)
+            await self._goes_on(tenant)
         if is_control_request(revision, row):
             return await self._dispatcher.handle(channel, message)
         rates = {"calls": 1.0}
@@ -136,13 +137,20 @@ class TenantDispatcher:
         result = self._opening
         self._opening = None
         if not self._dispatcher.is_shared:
-            await self._accounts.hold(tenant, "sessions", self._holder)
-            self._session = tenant
+            await self._hold_session(tenant)
         return await self._dispatcher.handle(channel, message) if result is None else result
 
-    def _goes_on(self, tenant: Tenant) -> None:
-        """Note whose session this is, where another worker has opened it."""
-        if self._session is None and not self._dispatcher.is_shared:
+    async def _hold_session(self, tenant: Tenant) -> None:
+        self._is_refused = True
+        await self._accounts.hold(tenant, "sessions", self._holder)
+        self._is_refused = False
+        self._session = tenant
+
+    async def _goes_on(self, tenant: Tenant) -> None:
+        """Note whose session this is, where another worker has opened it. Raises JSONRPCError if it was refused."""
+        if self._is_refused:
+            await self._hold_session(tenant)
+        elif self._session is None and not self._dispatcher.is_shared:
             self._session = tenant
             self._accounts.goes_on(tenant, "sessions", self._holder)
 

@@ -6,6 +6,8 @@ from dataclasses import dataclass
 from typing import Final, NamedTuple
 
 from mcp_runtime.aio.rates import RateLimit
+from mcp_runtime.errors import JSONRPCError
+from mcp_runtime.protocol.jsonrpc import INTERNAL_ERROR
 from mcp_runtime.usage.keywords import checked_fields
 from mcp_runtime.usage.rules import COUNT, instance
 
@@ -63,3 +65,11 @@ class Limits:
     sessions: int | None = None
     subscriptions: int | None = None
     tasks: int | None = None
+
+
+class LimitError(JSONRPCError):
+    """The error of a request above a limit. `data` has the limit and the seconds to wait, `limit` and `retryAfter`."""
+
+    def __init__(self, message: str, limit: str, wait: float) -> None:
+        super().__init__(INTERNAL_ERROR, message, {"limit": limit, "retryAfter": round(wait, 3)})
+        self.limit = limit

@@ -10,11 +10,12 @@ from time import perf_counter
 from typing import Any, Final, Literal
 
 from mcp_runtime.aio import clock
-from mcp_runtime.errors import JSONRPCError
 from mcp_runtime.protocol.connection import RequestReceived
 from mcp_runtime.protocol.jsonrpc import serialize
-from mcp_runtime.protocol.models import PreSerialized, is_object
+from mcp_runtime.protocol.models import PreSerialized
 from mcp_runtime.protocol.records import records
+
+from .limits import LimitError
 
 _log: Final = logging.getLogger("mcp_runtime.tenants.usage")
 
@@ -85,10 +86,8 @@ async def metered(
     except asyncio.CancelledError:
         outcome = "cancelled"
         raise
-    except JSONRPCError as error:
-        data: Any = error.data
-        if is_object(data) and "limit" in data:
-            outcome, limit = "refused", str(data["limit"])
+    except LimitError as error:
+        outcome, limit = "refused", error.limit
         raise
     finally:
         used = Usage(

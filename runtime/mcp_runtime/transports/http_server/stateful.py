@@ -138,7 +138,9 @@ class StatefulHandler(PostHandler):
         http_session = await self._directory.create(post.auth, address_of(post.scope))
         responder = self._dispatch(http_session, post)
         headers: Raw = ((_SESSION, http_session.id.encode()),)
-        if http_session.is_initialized:
+        if responder is not None and responder.response is None:
+            await responder.wait_until_decided(self._keep_alive.seconds)  # Middleware may refuse the session.
+        if http_session.is_initialized and not (responder is not None and responder.code):
             await self._directory.begin(http_session)
         else:
             await self._directory.end(http_session)

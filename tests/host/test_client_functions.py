@@ -7,8 +7,9 @@ import inspect
 import os
 import sys
 from dataclasses import dataclass
+from enum import Enum
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import pytest
 from pydantic import BaseModel
@@ -48,6 +49,15 @@ class Trip(BaseModel):
 class TripFields:
     city: str
     days: int
+
+
+class Place(Enum):
+    OSLO = "Oslo"
+
+
+@dataclass
+class PlaceFields:
+    city: Place
 
 
 def asking_app() -> App:
@@ -95,6 +105,8 @@ ANSWERS: dict[str, tuple[Any, str]] = {
     "dict": ({"city": "Oslo"}, "accept Oslo"),
     "model": (Trip(city="Oslo"), "accept Oslo"),
     "dataclass": (TripFields("Oslo", 2), "accept Oslo"),
+    "dict with an enumeration": ({"city": Place.OSLO}, "accept Oslo"),
+    "dataclass with an enumeration": (PlaceFields(Place.OSLO), "accept Oslo"),
     "result of the newest": (newest.ElicitResult(action="accept", content={"city": "Oslo"}), "accept Oslo"),
     "result of an older one": (older.ElicitResult(action="accept", content={"city": "Oslo"}), "accept Oslo"),
     "result as a dict": ({"action": "accept", "content": {"city": "Oslo"}}, "accept Oslo"),
@@ -313,6 +325,24 @@ async def test_progress_arrives_by_one_function_or_that_of_the_call(rev: Rev) ->
 
 
 @among(ALL_REVISIONS)
+async def test_the_error_of_a_function_of_progress_is_told(rev: Rev) -> None:
+    errors: list[Exception] = []
+
+    async def fail_later(progress: Progress) -> None:
+        raise ValueError("later")
+
+    def fail(progress: Progress) -> None:
+        raise ValueError("at once")
+
+    async with connected(rev, on_progress=fail, on_error=errors.append) as client:
+        assert (await client.call_tool("work", raise_on_error=False)).is_error is False
+        await client.call_tool("work", on_progress=fail_later)
+        with pytest.raises(LocalError, match="on_progress must be a function of a Progress"):
+            await client.call_tool("work", on_progress=cast("Any", 5))
+    assert [str(error) for error in errors] == ["at once", "at once", "later", "later"]
+
+
+@among(ALL_REVISIONS)
 async def test_changes_of_lists_and_all_messages_arrive(rev: Rev) -> None:
     app = asking_app()
     changed = asyncio.Event()
@@ -382,6 +412,8 @@ async def test_a_timeout_is_a_timeout_error(rev: Rev) -> None:
     ("settings", "text"),
     [
         ({"auth": 5}, "auth must be a bearer token"),
+        ({"auth": "Bearer secret"}, 'auth must be a bearer token without "Bearer"'),
+        ({"auth": "secret\n"}, 'auth must be a bearer token without "Bearer" and spaces'),
         ({"roots": "/srv"}, "roots must be a list of paths"),
         ({"roots": [5]}, "roots must be a list of paths"),
         ({"roots": iter(["/srv"])}, "roots must be a list of paths"),  # Can be read only once.
@@ -394,6 +426,17 @@ async def test_a_timeout_is_a_timeout_error(rev: Rev) -> None:
         ({"log_level": "loud"}, "log_level must be one of 'debug'"),
         ({"timeout": "5"}, "timeout must be a number of seconds above 0"),
         ({"elicitation": {}}, "elicitation must be a function"),
+        ({"elicitation": lambda message, kind, params, ctx: None}, "a function of the request and the context, or of"),
+        ({"sampling": lambda *, request: None}, "a function of the request and the context, or of fewer"),
+        ({"roots": lambda ctx, params, others: []}, "roots must be a list of paths"),
+        ({"on_log": lambda a, b, c: None}, "a function of the log message and the context, or of fewer"),
+        (
+            {"on_progress": lambda a, b, c, d: None},
+            "a function of a Progress, or of the number, the total and the text",
+        ),
+        ({"on_change": lambda a, b: None}, "a function of the change"),
+        ({"on_message": lambda a, b: None}, "a function of the notification, or the error"),
+        ({"on_error": lambda a, b: None}, "a function of the error"),
         ({"revisions": "2020-01-01"}, "revisions must be"),
         ({"max_rounds": 0}, "max_rounds must be"),
     ],

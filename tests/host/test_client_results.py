@@ -9,7 +9,7 @@ import pytest
 from pydantic import BaseModel
 from support.endpoints import ALL_REVISIONS, Rev, among, before, since
 
-from mcp_generated import App, Client, InvalidResponseError, ToolOutput, ToolResultError
+from mcp_generated import App, Client, InvalidResponseError, LocalError, ToolOutput, ToolResultError
 
 STRUCTURED = since("2025-06-18")
 
@@ -37,6 +37,11 @@ def served() -> App:
     def names() -> list[str]:
         """Return two names."""
         return ["Oslo", "Rome"]
+
+    @app.tool()
+    def numbers(count: int = 2) -> list[int]:
+        """Return some numbers."""
+        return [*range(count)]
 
     @app.tool()
     def city(name: str) -> City:
@@ -89,8 +94,36 @@ async def test_data_has_the_type_of_output(rev: Rev) -> None:
         assert (await client.call_tool("city", {"name": "Oslo"}, output=City)).data == City(name="Oslo", people=7)
         assert (await client.call_tool("city", {"name": "Oslo"}, output=Place)).data == Place("Oslo", 7)
         assert (await client.call_tool("plain", output=str)).data == "a text"
+        assert (await client.call_tool("numbers", output=list[int])).data == [0, 1]
+        assert (await client.call_tool("numbers", {"count": 0}, output=list[int])).data == []
+        assert (await client.call_tool("names", output=list[str])).data == ["Oslo", "Rome"]
         with pytest.raises(InvalidResponseError, match="'city' has not returned int"):
             await client.call_tool("city", {"name": "Oslo"}, output=int)
+        with pytest.raises(InvalidResponseError, match=r"'names' has not returned list\[int\]"):
+            await client.call_tool("names", output=list[int])
+        maybe: Any = int | None
+        assert (await client.call_tool("nothing", output=maybe)).data is None
+
+
+async def test_what_is_no_type_and_what_has_no_form_in_json_are_refused_before_the_call() -> None:
+    called: list[str] = []
+    app = App("app")
+
+    @app.tool()
+    def note(text: str) -> None:
+        called.append(text)
+
+    async with Client(app) as client:
+        calls: Any = client
+        with pytest.raises(LocalError, match="output must be a type that pydantic reads"):
+            await calls.call_tool("note", {"text": "x"}, output=5)
+        with pytest.raises(LocalError, match="the arguments of 'note' cannot be written as JSON: .*object"):
+            await client.call_tool("note", {"text": object()})
+        with pytest.raises(LocalError, match="the arguments of 'note' cannot be written as JSON: .*utf-8"):
+            await client.call_tool("note", {"text": b"\xff"})
+        with pytest.raises(LocalError, match=r"get_tool\(\): name must be a string; None is not"):
+            await calls.get_tool(None)
+    assert called == []
 
 
 async def test_a_model_with_the_property_of_the_wrapper_keeps_it() -> None:
@@ -119,7 +152,7 @@ async def test_a_list_that_a_server_does_not_have_is_empty(rev: Rev) -> None:
         assert await client.list_resource_templates() == []
         assert await client.list_prompts() == []
         assert [item async for item in client.iter_prompts()] == []
-        assert len(await client.list_tools()) == 6
+        assert len(await client.list_tools()) == 7
 
 
 @among(ALL_REVISIONS)
@@ -155,3 +188,7 @@ async def test_a_wrong_keyword_of_a_call_names_the_right_one() -> None:
             await calls.call_tool("add", {"a": 1, "b": 2}, progress_callback=print)
         with pytest.raises(TypeError, match="'timeout'"):
             await calls.call_tool("add", {"a": 1, "b": 2}, read_timeout_seconds=5)
+        with pytest.raises(TypeError, match="did you mean 'raise_on_error'"):
+            await calls.call_tool("add", {"a": 1, "b": 2}, raise_error=False)
+        with pytest.raises(TypeError, match=r"list_tools\(\) has no keyword argument 'cursor'"):
+            await calls.list_tools(cursor="x")

@@ -27,6 +27,7 @@ MIGRATE = "codegen/mcp_codegen/migrate"
 # The authorization server that a program of FastMCP is itself took a file and 66 lines of compat,
 # and what clients of 2.x listen to 54.
 # That a server over stdio starts without HTTP, clients and tasks took 18 lines of products.
+# What clients refuse where it is written took 55 lines of products.
 COMPAT = "products/mcp_products/compat"
 CODE_MODE = "products/mcp_products/code_mode"
 TENANTS = "products/mcp_products/tenants"
@@ -57,7 +58,7 @@ MAX_CODE_LINES = {
     VIEWS: 100,
     CODE_MODE: 600,
     "runtime": 11_980,
-    "products": 37_048,
+    "products": 37_103,
     LINT: 2_550,
     CARDS: 300,
     COMPAT: 6_866,

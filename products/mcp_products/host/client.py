@@ -6,13 +6,13 @@ import asyncio
 import copy
 import logging
 import os
+import re
 from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
 from datetime import timedelta
 from functools import partial
 from typing import TYPE_CHECKING, Any, ClassVar, Final, Self, Unpack, cast
 
 from pydantic import BaseModel
-from pydantic_core import to_jsonable_python
 from typing_extensions import TypeVar
 
 from mcp_runtime.aio.tasks import is_trio_task
@@ -27,8 +27,8 @@ from mcp_runtime.protocol.model_methods import ServerDetails
 from mcp_runtime.protocol.models import is_object
 from mcp_runtime.protocol.revision import Notification, Request
 from mcp_runtime.session.requests import RequestKeywords, RequestOptions
-from mcp_runtime.usage.keywords import NoAttributeError, nearest
-from mcp_runtime.usage.rules import COUNT, FLAG, FUNCTION, SECONDS, TEXT, Rule, are_texts, is_items, shown
+from mcp_runtime.usage.keywords import NoAttributeError, keywords_of, nearest, refuse_unknown
+from mcp_runtime.usage.rules import COUNT, FLAG, SECONDS, TEXT, Rule, are_texts, check_values, is_items, shown
 
 from .handlers import (
     Functions,
@@ -37,11 +37,12 @@ from .handlers import (
     own_handler,
     progress_function,
     root_fields,
+    takes,
     with_fewer_arguments,
 )
 from .multi_client import BaseMultiClient
 from .outputs import ToolOutput, ToolOutputs, json_of_data
-from .own_messages import check_name, json_of, read_result
+from .own_messages import as_json, check_name, json_of, read_result, type_adapter
 from .targets import client_of, is_configuration, is_transport, revisions_of
 from .tools import FileRoots
 
@@ -50,11 +51,15 @@ _log: Final = logging.getLogger("mcp_runtime.host.client")
 OutputT = TypeVar("OutputT", default=Any)
 ResultT = TypeVar("ResultT", default=dict[str, Any])
 _NAMED: Final = {"get_prompt": "prompts", "read_resource": "resources"}
+_REQUEST_KEYWORDS: Final = keywords_of(RequestKeywords)
 _MAX_REMEDY: Final = 300  # Characters.
 
 
+_ROOTS: Final = takes(2, "the request and the context, or of fewer")
+
+
 def _is_roots(value: Any) -> bool:
-    if isinstance(value, FileRoots) or callable(value):
+    if isinstance(value, FileRoots) or _ROOTS.accepts(value):
         return True
     if not is_items(value) or isinstance(value, Iterator):  # The check would read the only time.
         return False
@@ -67,25 +72,33 @@ def _is_roots(value: Any) -> bool:
     return True
 
 
+def _is_token(value: Any) -> bool:
+    return isinstance(value, str) and re.fullmatch(r"[!-~]+", value) is not None
+
+
 def _is_seconds(value: Any) -> bool:
     return SECONDS.accepts(value.total_seconds() if isinstance(value, timedelta) else value)
 
 
 _SECONDS: Final = Rule(_is_seconds, "a number of seconds above 0, or a timedelta").or_none()
-_FUNCTION: Final = FUNCTION.or_none()
 _LEVEL: Final = Rule(LEVELS.__contains__, "one of " + ", ".join(map(repr, LEVELS))).or_none()
 CLIENT_RULES: Final[Mapping[str, Rule]] = {
     **RULES,
     **STDIO_RULES,
     **HTTP_RULES,
-    **dict.fromkeys(("elicitation", "sampling", "on_log", "on_progress", "on_change", "on_message"), _FUNCTION),
+    **dict.fromkeys(("elicitation", "sampling"), takes(2, "the request and the context, or of fewer").or_none()),
+    "on_log": takes(2, "the log message and the context, or of fewer").or_none(),
+    "on_progress": takes(3, "a Progress, or of the number, the total and the text").or_none(),
+    "on_change": takes(1, "the change").or_none(),
+    "on_message": takes(1, "the notification, or the error").or_none(),
+    **dict.fromkeys(("on_close", "on_error"), takes(1, "the error").or_none()),
     "roots": Rule(
         _is_roots, 'a list of paths or file:// URIs, such as ["/srv"], a function, or FileRoots(…)'
     ).or_none(),
     "log_level": _LEVEL,
     "auth": Rule(
-        lambda value: (isinstance(value, str) and value.strip() != "") or hasattr(value, "async_auth_flow"),
-        'a bearer token, "oauth", or an httpx2.Auth such as OAuthClientProvider(…)',
+        lambda value: _is_token(value) or hasattr(value, "async_auth_flow"),
+        'a bearer token without "Bearer" and spaces, "oauth", or an httpx2.Auth such as OAuthClientProvider(…)',
         is_secret=True,
     ).or_none(),
     "name": TEXT.or_none(),
@@ -354,19 +367,29 @@ class HostClient:
         Raises ToolResultError if the tool has failed, and InvalidResponseError for structured content that does not
         match the output schema, or is not an `output`.
         """
-        values = None if arguments is None else to_jsonable_python(arguments, by_alias=True, fallback=json_of_data)
+        self._refuse("call_tool", keywords, "name", "arguments", "output", "raise_on_error", "strict")
+        kind = None if output is None else (output, type_adapter("call_tool(): output", output))
+        given = (
+            None if arguments is None else as_json(f"call_tool(): the arguments of {name!r}", arguments, json_of_data)
+        )
         try:
             result = await self.generated.call_tool(
-                name, values, options=options, **self._with_progress(options, keywords)
+                name, given, options=options, **self._with_progress(options, keywords)
             )
         except (RemoteJSONRPCError, ProtocolViolationError) as error:
             raise await self._with_names(error, "tools", name) from None
-        return await self._outputs.output(name, result, output, raise_on_error, strict)
+        return await self._outputs.output(name, result, kind, raise_on_error, strict)
+
+    def _refuse(self, function: str, keywords: RequestKeywords, *own: str) -> None:
+        """Raise TypeError for a keyword that a method of this class does not have."""
+        if keywords and not keywords.keys() <= _REQUEST_KEYWORDS:
+            refuse_unknown(function, keywords, _REQUEST_KEYWORDS.union(own))
 
     def _with_progress(self, options: RequestOptions | None, keywords: RequestKeywords) -> RequestKeywords:
         """Return the keywords of a request with the function that gets its progress."""
         own = keywords.get("on_progress")
         if own is not None:
+            check_values("RequestOptions", {"on_progress": own}, CLIENT_RULES)
             return {**keywords, "on_progress": progress_function(own)}
         if self._on_progress is None or "on_progress" in keywords or (options is not None and options.on_progress):
             return keywords
@@ -404,6 +427,7 @@ class HostClient:
 
     async def _named(self, kind: str, name: str) -> Any:
         """Return the item of a list with this name. Raises LocalError with what exists."""
+        check_values(f"get_{kind.removesuffix('s')}", {"name": name}, {"name": TEXT})
         items = await self._list(kind, kind, {})
         if (remedy := _remedy(name, items, kind)) is not None:
             raise LocalError(f"the server has no {kind.removesuffix('s')} {name!r}; {remedy}")
@@ -411,6 +435,7 @@ class HostClient:
 
     async def _list(self, method: str, capability: str, keywords: RequestKeywords) -> list[Any]:
         """Return all items of a list; none if the server has no such list."""
+        self._refuse(f"list_{method}", keywords)
         items = [item async for item in self._iterate(method, capability, keywords)]
         if method == "tools":
             self._outputs.learn(items)

@@ -23,9 +23,9 @@ from mcp_runtime.errors import JSONRPCError, LocalError, MCPError
 from mcp_runtime.protocol.models import PreSerialized, format_validation_error, is_model_type, validator
 from mcp_runtime.protocol.revision import InputRequest, Notification, Request
 from mcp_runtime.session.requests import Progress
-from mcp_runtime.usage.rules import is_items, shown
+from mcp_runtime.usage.rules import Rule, is_items, shown
 
-from .own_messages import json_of
+from .own_messages import as_json, json_of
 
 _log: Final = logging.getLogger("mcp_runtime.host.handlers")
 
@@ -70,6 +70,25 @@ def parameter_count(function: Callable[..., Any]) -> int | None:
     return sum(parameter.kind in _POSITIONAL for parameter in parameters)
 
 
+def takes(count: int, arguments: str) -> Rule:
+    """Return the rule that a value is a function which can be called with so many arguments, or with fewer."""
+
+    def accepts(function: Any) -> bool:
+        if not callable(function):
+            return False
+        limit = parameter_count(function)
+        offered = [None] * (count if limit is None else min(limit, count))
+        try:
+            inspect.signature(function).bind(*offered)
+        except TypeError:
+            return False
+        except ValueError:  # A function of C without a signature.
+            return True
+        return True
+
+    return Rule(accepts, f"a function of {arguments}")
+
+
 def with_fewer_arguments(function: Callable[..., Any] | None) -> Callable[..., Any] | None:
     """Return a function that leaves out the arguments that this one does not take."""
     if function is None:
@@ -99,9 +118,8 @@ def _fields_of(value: object) -> dict[str, Any] | None:
     """Return the fields of a dict, a model or a dataclass by their wire names; None for something else."""
     if isinstance(value, BaseModel):
         return value.model_dump(mode="json", by_alias=True)
-    if dataclasses.is_dataclass(value) and not isinstance(value, type):
-        return dataclasses.asdict(value)
-    return {**cast("Mapping[str, Any]", value)} if isinstance(value, Mapping) else None
+    has_fields = isinstance(value, Mapping) or dataclasses.is_dataclass(value)
+    return as_json("what the function returns", value) if has_fields and not isinstance(value, type) else None
 
 
 def elicitation_fields(answer: object) -> dict[str, Any]:

@@ -10,7 +10,7 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from datetime import date, datetime, time, timedelta
 from functools import cached_property
-from typing import Any, ClassVar, Final, Generic, TypeAlias, TypeVar, cast
+from typing import Any, ClassVar, Final, Generic, TypeAlias, TypeVar, cast, get_origin
 from uuid import UUID
 
 from pydantic import BaseModel, TypeAdapter, ValidationError
@@ -35,6 +35,7 @@ _log: Final = logging.getLogger("mcp_runtime.host.outputs")
 
 T = TypeVar("T")
 Read: TypeAlias = Callable[[Any], Any]
+Output: TypeAlias = tuple[Any, TypeAdapter[Any]]  # A type, and what reads it.
 
 WRAPPER: Final = "result"  # The only property of structured content whose value is no object.
 WRAPPED: Final = "x-fastmcp-wrap-result"  # FastMCP marks schemas with such a wrapper; the apps here do too.
@@ -456,14 +457,14 @@ class ToolOutputs:
         self._listed = {tool.name: tool for tool in tools}
 
     async def output(
-        self, name: str, result: BaseModel, output: Any, raise_on_error: bool, strict: bool | None
+        self, name: str, result: BaseModel, output: Output | None, raise_on_error: bool, strict: bool | None
     ) -> ToolOutput[Any]:
         """Return the output of a tool's result.
 
         Args:
             name: The name of the tool.
             result: The result of the call.
-            output: The type of `data`; None for that of the output schema.
+            output: The type of `data` and what reads it; None for that of the output schema.
             raise_on_error: Whether a result with `isError` raises ToolResultError.
             strict: As `is_strict` of the constructor, for this call; None for that one.
 
@@ -483,7 +484,7 @@ class ToolOutputs:
             if output is None and is_structured:
                 data = _value(declared, structured, meta)
         if output is not None and not is_error:
-            data = _validated(name, output, structured, text_of(content), is_structured)
+            data = _validated(name, output, structured, content, is_structured)
         return ToolOutput(data, content, structured, is_error, meta, result)
 
     async def _checked(
@@ -546,21 +547,21 @@ def _value(declared: OutputType | None, structured: Any, meta: Mapping[str, Any]
     return unwrapped(structured) if is_object(marks) and marks.get("wrap_result") is True else structured
 
 
-def _validated(name: str, output: Any, structured: Any, text: str, is_structured: bool) -> Any:
-    """Return structured content as this type: without its wrapper, or else with it; without any, the text."""
-    adapter: TypeAdapter[Any] = TypeAdapter(output)
-    try:
-        if is_structured:
-            try:
-                return adapter.validate_python(unwrapped(structured))
-            except ValidationError:
-                return adapter.validate_python(structured)
+def _validated(name: str, output: Output, structured: Any, content: Sequence[Any], is_structured: bool) -> Any:
+    """Return structured content as this type: without its wrapper, or else with it. Without any, the text is the value,
+    as JSON or as it is; or each text is an item, and none is None."""
+    kind, adapter = output
+    reads: list[tuple[Callable[[Any], Any], Any]]
+    reads = [(adapter.validate_python, unwrapped(structured)), (adapter.validate_python, structured)]
+    if not is_structured:
+        text, texts = text_of(content), [item for block in content if (item := text_of([block]))]
+        reads = [(adapter.validate_json, text), (adapter.validate_python, text)]
+        reads += [(adapter.validate_json, f"[{','.join(texts)}]"), (adapter.validate_python, texts or None)]
+    errors: list[ValidationError] = []
+    for read, value in reads:
         try:
-            return adapter.validate_json(text)
-        except ValidationError:
-            return adapter.validate_python(text)
-    except ValidationError as error:
-        raise InvalidResponseError(
-            f"the tool {name!r} has not returned {getattr(output, '__name__', output)}: "
-            f"{format_validation_error(error)}"
-        ) from error
+            return read(value)
+        except ValidationError as error:
+            errors.append(error)
+    what = getattr(kind, "__name__", kind) if get_origin(kind) is None else kind
+    raise InvalidResponseError(f"the tool {name!r} has not returned {what}: {format_validation_error(errors[1])}")

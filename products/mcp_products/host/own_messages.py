@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+from pydantic import PydanticUserError, TypeAdapter
 from pydantic_core import ValidationError, to_jsonable_python
 
-from mcp_runtime._lazy import load
 from mcp_runtime.endpoint.base import protocol_names
 from mcp_runtime.errors import InvalidResponseError, LocalError
 from mcp_runtime.protocol.models import format_validation_error, is_object
@@ -33,12 +33,29 @@ def check_name(place: str, method: object, package: str, direction: Direction, l
         raise LocalError(f"{place}: {method!r} is a method of the protocol: {line(name)}")
 
 
+def as_json(place: str, value: object, fallback: Callable[[Any], Any] | None = None) -> Any:
+    """Return a value as JSON. Raises LocalError if it has no form there; `place` is what has the value."""
+    try:
+        return to_jsonable_python(value, by_alias=True, fallback=fallback)
+    except ValueError as error:
+        raise LocalError(f"{place} cannot be written as JSON: {error}") from None
+
+
 def json_of(function: str, params: object) -> dict[str, Any]:
     """Return the params of an own message as JSON. Raises LocalError for something that is no object."""
-    value: Any = {} if params is None else to_jsonable_python(params, by_alias=True)
+    value = {} if params is None else as_json(f"{function}(): params", params)
     if not is_object(value):
         raise LocalError(f"{function}(): params must be a dict or a model; {shown(params)} is not")
     return value
+
+
+def type_adapter(place: str, kind: Any) -> TypeAdapter[Any]:
+    """Return what reads values of a type. Raises LocalError for something that is none; `place` is what has it."""
+    try:
+        return TypeAdapter(kind)
+    except PydanticUserError as error:
+        reason, *_ = error.message.split(". ")
+        raise LocalError(f"{place} must be a type that pydantic reads: {reason}") from None
 
 
 def read_result(method: str, fields: dict[str, Any], result: Any) -> Any:
@@ -46,6 +63,6 @@ def read_result(method: str, fields: dict[str, Any], result: Any) -> Any:
     if result is None:
         return fields
     try:
-        return load("pydantic").TypeAdapter(result).validate_python(fields)
+        return type_adapter("request(): result", result).validate_python(fields)
     except ValidationError as error:
         raise InvalidResponseError(f"{method!r}: the result: {format_validation_error(error)}") from None

@@ -6,6 +6,7 @@ import asyncio
 import inspect
 import logging
 from collections.abc import Awaitable, Callable
+from dataclasses import replace
 from time import perf_counter
 from typing import Any, Final
 
@@ -17,7 +18,7 @@ from mcp_runtime.protocol.jsonrpc import Id
 from mcp_runtime.protocol.revision import Request
 from mcp_runtime.session.instruments import Handle, OnClose, OnError
 from mcp_runtime.session.interfaces import Channel, Reply, RequestTransport, Send, Transport, closed_error
-from mcp_runtime.session.requests import RequestOptions
+from mcp_runtime.session.requests import OnProgress, Progress, RequestOptions
 from mcp_runtime.session.session import Session
 
 from .call_log import milliseconds, outcome_of, subject_of
@@ -127,6 +128,20 @@ async def _awaited(result: Awaitable[None]) -> None:
         _callbacks.exception("a callback of a client failed")
 
 
+def _reporting(on_progress: OnProgress, report: Callable[[Exception], None]) -> OnProgress:
+    """Return a progress callback that reports what this one raises."""
+
+    async def call(progress: Progress) -> None:
+        try:
+            if inspect.isawaitable(result := on_progress(progress)):
+                await result
+        except Exception as error:
+            report(error)
+            raise
+
+    return call
+
+
 class ObservedSession(Session):
     """The session of a client with callbacks, or whose logger `mcp_runtime.client.calls` has the level DEBUG."""
 
@@ -156,6 +171,8 @@ class ObservedSession(Session):
         """Send a request and return its result. Raises MCPError."""
         began, subject = perf_counter(), subject_of(row.method, params)
         _log.debug("%s begins", subject)
+        if options.on_progress is not None:
+            options = replace(options, on_progress=_reporting(options.on_progress, self._observer.report))
         try:
             result = await super().send_request(row, params, options, send, request_id)
         except asyncio.CancelledError as error:

@@ -111,6 +111,20 @@ async def test_clients_see_tools_under_prefixes_renamed_hidden_and_with_fixed_ar
         assert text(await client.call_tool("ask", {}, options=_options(**options))) == "asked" and progress == [1]
 
 
+async def test_a_tool_with_the_name_of_another_is_listed_as_the_one_that_is_called() -> None:
+    upstreams = {"files": entry(tools={"read": {"name": "ask"}})}
+    async with connect(Gateway({"upstreams": upstreams}).app) as client:
+        (ask,) = [tool async for tool in client.iter_tools() if tool.name == "files_ask"]
+        assert "path" in ask.model_dump()["inputSchema"]["properties"]
+        assert ":a:" in text(await client.call_tool("files_ask", {"path": "a", "root": "/srv"}))
+
+
+async def test_a_route_at_the_path_of_the_endpoint_is_refused() -> None:
+    gateway = Gateway({"gateway": {"health": "/mcp"}, "upstreams": {"files": entry()}})
+    with pytest.raises(LocalError, match="the path of the endpoint"):
+        gateway.run("http", port=0)
+
+
 def _options(**values: Any) -> Any:
     from mcp_generated import RequestOptions
 

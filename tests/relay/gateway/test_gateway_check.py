@@ -57,6 +57,17 @@ command = "sh"
 
 [upstreams.none]
 timeout = 3
+
+[upstreams.words]
+command = "sh"
+rates = 10
+env = { PORT = 8000 }
+
+[auth]
+resource = "https://gateway.example/mcp"
+provider = "keycloak"
+domain = "${SSO_NOT_SET}"
+realm = "office"
 """
 FOUND = [
     (3, "[gateway] has no key 'nmae'; did you mean 'name'?"),
@@ -65,6 +76,7 @@ FOUND = [
     (8, "NOT_SET_ANYWHERE, which is not set"),
     (12, "NOT_SET_EITHER, which is not set"),
     (13, "cwd '/no/such/folder' is no folder"),
+    (16, "it names no host"),
     (17, "has no key 'rates'; did you mean 'rate'?"),
     (18, "timeout is a number above 0"),
     (19, 'write deny = ["read_*"]'),
@@ -78,6 +90,9 @@ FOUND = [
     (36, "CRM_SECRET_NOT_SET, which is not set"),
     (38, "cannot have"),
     (42, "'command' is missing"),
+    (47, "has no key 'rates'"),
+    (48, "'env' must be a string, not 8000"),
+    (53, "SSO_NOT_SET, which is not set"),
 ]
 
 
@@ -112,13 +127,19 @@ breaker = { failures = 3, delay = 10 }
 prefix = "dot"
 url = "http://127.0.0.1:8000/mcp"
 tools.buy.arguments = { a = 1 }
+
+[auth]
+resource = "https://gateway.example/mcp"
+provider = "keycloak"
+domain = "sso.example.com"
+realm = "office"
 """
 
 
 def test_a_file_that_is_right_is_right_and_nothing_is_started(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    file = written(tmp_path, RIGHT.replace("PYTHON}", f"{sys.executable}}}"))
+    file = written(tmp_path, "\ufeff" + RIGHT.replace("PYTHON}", f"{sys.executable}}}"))
     assert check_file(file) == []
     assert main([str(file), "--check"]) == 0 and main(["--check", str(file)]) == 0
     assert capsys.readouterr() == ("", "")
@@ -139,7 +160,15 @@ def test_secrets_of_urls_are_not_shown(tmp_path: Path) -> None:
     ("text", "line", "message"),
     [
         ("[upstreams.a]\nurl = \n", None, "line 2"),
-        ("", 1, "has no upstreams"),
+        ("", 1, "the file has no upstreams"),
+        ("[gateway]\nlive = '/x'\nready = '/x'\n[upstreams.a]\ncommand='sh'\n", 1, "live and ready have the same path"),
+        (
+            "[upstreams.a]\ncommand='sh'\ntools = { b = { name = 'd' }, c = { name = 'd' } }\n",
+            3,
+            "'b' and 'c' have the same",
+        ),
+        ("[upstreams.a]\ncommand='sh'\ntools.b.arguments = { on = 2026-01-01 }\n", 3, "values that JSON has"),
+        ("[upstreams.a]\ncommand='sh'\ntools.b.arguments = { on = nan }\n", 3, "values that JSON has"),
         ("x = 1\n[upstreams.a]\ncommand='sh'\n", 1, "has no key 'x'"),
         ("[upstreams.a]\ncommand='sh'\n[upstreams.a_b]\ncommand='sh'\n", 1, "another prefix"),
         ("[upstreams]\na = 3\n", 2, "is a table"),

@@ -174,6 +174,8 @@ class Gateway:
                 "metrics_path": self._settings.metrics,
             }
             keywords = {**{name: path for name, path in paths.items() if path is not None}, **keywords}
+            if keywords.get("path", "/mcp") in (*paths.values(), self._settings.health, self._settings.page):
+                raise LocalError("[gateway] a route has the path of the endpoint: write another one")
         PROCESS.add(self._families)
         try:
             self.app.run(transport, **keywords)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import tomllib
 from collections.abc import Mapping, Sequence
@@ -25,6 +26,15 @@ from ..upstream.pool import MAX_CONNECTIONS
 from .breaker import BreakerSettings
 
 _MAX_PREFIX: Final = 64
+ENCODING: Final = "utf-8-sig"  # Some editors begin a file with a byte order mark.
+
+
+def _is_json(value: Any) -> bool:
+    try:
+        return is_object(value) and bool(json.dumps(value, allow_nan=False))
+    except (TypeError, ValueError):  # A date, or nan.
+        return False
+
 
 # What a value must be, and the rest of the sentence that refuses another.
 _NUMBER: Final = Rule(lambda value: type(value) in (int, float) and 0 < value < inf, "a number above 0: write {} = 10")
@@ -35,7 +45,7 @@ _TEXT: Final = Rule(lambda value: isinstance(value, str), 'a text: write {} = "�
 _PATTERNS: Final = Rule(are_texts, 'a list of patterns: write {} = ["read_*"]')
 _SCOPES: Final = Rule(are_texts, 'a list of scopes: write {} = ["notes:write", "role:admin"]')
 _METHODS: Final = Rule(are_texts, 'a list of methods of vendors: write {} = ["acme/search"]')
-_ARGUMENTS: Final = Rule(is_object, 'a table of fixed values: write {} = {{ path = "/srv" }}')
+_ARGUMENTS: Final = Rule(_is_json, 'a table of fixed values that JSON has: write {} = {{ path = "/srv" }}')
 _CHECKED_LATER: Final = Rule(lambda value: True, "")
 
 # The keys of each table.
@@ -206,7 +216,7 @@ def read_settings(
         path = Path(source)
         where, folder = str(path), path.parent
         try:
-            content = tomllib.loads(path.read_text(encoding="utf-8"))
+            content = tomllib.loads(path.read_text(encoding=ENCODING))
         except OSError as error:
             raise LocalError(f"{where} cannot be read: {error.strerror}") from None
         except ValueError as error:
@@ -218,6 +228,8 @@ def read_settings(
     for key in _ROUTES:
         if not gateway.get(key, "/").startswith("/"):
             raise LocalError(f'{where}: {key} is the path of a route: write {key} = "/{gateway[key]}"')
+    if twice := _twice({key: gateway[key] for key in _ROUTES if key in gateway}):
+        raise LocalError(f"{where}: [gateway] {twice[0]} and {twice[1]} have the same path: write another one")
     tables = _table(where, "upstreams", content.get("upstreams", {}))
     if not tables:
         raise LocalError(f'{where} has no upstreams: write [upstreams.NAME] with command = "…" or url = "…"')
@@ -237,6 +249,9 @@ def _upstream(where: str, name: str, table: Any) -> UpstreamSettings:
     for tool, change in _table(where, f"upstreams.{name}.tools", table.get("tools", {})).items():
         _table(where, f"upstreams.{name}.tools.{tool}", change, _TOOL)
         _check_scopes(where, f"[upstreams.{name}.tools.{tool}]", change)
+    tools: dict[str, Any] = table.get("tools", {})
+    if twice := _twice({tool: change["name"] for tool, change in tools.items() if "name" in change}):
+        raise LocalError(f"{where}: {place} the tools {twice[0]!r} and {twice[1]!r} have the same name: change one")
     if "exchange" in table:
         _check_exchange(where, place, table)
     if type(breaker := table.get("breaker", True)) is not bool:
@@ -249,6 +264,12 @@ def _upstream(where: str, name: str, table: Any) -> UpstreamSettings:
     if prefix and not (prefix.replace("-", "_").isidentifier() and len(prefix) < _MAX_PREFIX):
         raise LocalError(f'{where}: {place} the prefix {prefix!r} is no identifier: write prefix = "tools"')
     return settings
+
+
+def _twice(values: Mapping[str, str]) -> tuple[str, str] | None:
+    """Return the keys of a value that two have."""
+    keys: dict[str, str] = {}
+    return next(((first, key) for key, value in values.items() if (first := keys.setdefault(value, key)) != key), None)
 
 
 def _check_scopes(where: str, place: str, table: Mapping[str, Any]) -> None:

@@ -340,9 +340,11 @@ class GatedUpstream(TargetProvider):
 
     async def list_tools(self, ctx: ServerContext) -> Sequence[Any]:
         """Return the tools that clients may use, with their changes."""
-        tools = await self._list(ctx, "tools")
-        shown = {self.settings.outside(tool.name): self._changed(tool) for tool in tools}
-        listed = [tool for name, tool in shown.items() if self.settings.inside(name) is not None]
+        tools = {tool.name: tool for tool in await self._list(ctx, "tools")}
+        settings = self.settings
+        listed = [
+            self._changed(tool) for tool in tools.values() if settings.inside(settings.outside(tool.name)) == tool.name
+        ]
         if self.records is not None and (names := [tool.name for tool in listed]) != self._tokens[0]:
             self._tokens = names, savings_of(tool.model_dump() for tool in listed)
         return listed

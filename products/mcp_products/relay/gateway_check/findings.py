@@ -15,13 +15,15 @@ from typing import Any, Final, NamedTuple
 from urllib.parse import urlsplit
 
 from mcp_products.host.multi_client import entry_text
+from mcp_runtime._lazy import load
 from mcp_runtime.errors import LocalError
 from mcp_runtime.protocol.models import is_list, is_object
 
-from ..gateway.settings import TARGET, read_settings
+from ..gateway.settings import ENCODING, TARGET, read_settings
 from ..upstream.target import target_of_entry
 
-_PLACE: Final = "Gateway(): "  # How errors name settings that are no file.
+_PLACE: Final = re.compile(r"Gateway\(\):? ")  # How errors name settings that are no file.
+_USERS: Final = "mcp_products.relay.gateway.users"
 _QUOTES: Final = ('"""', "'''")
 _KEY: Final = re.compile(r"""\s*((?:[\w-]+|"[^"]*"|'[^']*')(?:\s*\.\s*(?:[\w-]+|"[^"]*"|'[^']*'))*)\s*=""")
 _TABLES: Final = ("tools", "exchange", "breaker")
@@ -42,7 +44,7 @@ def check_file(file: str | os.PathLike[str]) -> list[str]:
     Raises LocalError for a file that cannot be read, or is not TOML.
     """
     try:
-        text = Path(file).read_text(encoding="utf-8")
+        text = Path(file).read_text(encoding=ENCODING)
         content = tomllib.loads(text)
     except (OSError, ValueError):
         read_settings(file)  # Its error says which.
@@ -57,13 +59,16 @@ def findings(content: Mapping[str, Any]) -> list[Finding]:
 
     Each key is read as if it stood alone, so that one that is wrong hides no other.
     """
-    gateway, upstreams = content.get("gateway", {}), content.get("upstreams", {})
-    found = [item for key in content if key not in ("gateway", "upstreams") for item in _refused({key: 0}, key)]
+    known = "gateway", "upstreams"
+    gateway, upstreams = (content.get(key, {}) for key in known)
+    found = [item for key in content if key not in ("auth", *known) for item in _refused({key: 0}, key)]
+    found += _of_auth(content["auth"]) if is_object(content.get("auth")) else ()
     for key, value in gateway.items() if is_object(gateway) else ():
         found += _refused({"gateway": {key: value}, "upstreams": {"x": {}}}, "gateway", key)
     for name, table in upstreams.items() if is_object(upstreams) else ():
         if is_object(table):
-            found += [*_of_upstream(name, table)] or _of_target(name, table)
+            own = [*_of_upstream(name, table)]  # A key that is missing may be one that is misspelt.
+            found += [*own, *(item for item in _of_target(name, table) if not own or len(item.path) > 2)]
         else:
             found += _refused({"upstreams": {name: table}}, "upstreams", name)
     return found or _refused(content)
@@ -74,9 +79,19 @@ def _refused(settings: Mapping[str, Any], *path: str) -> list[Finding]:
     try:
         read_settings(settings)
     except LocalError as error:
-        message = str(error).removeprefix(_PLACE)
+        message = _PLACE.sub(lambda match: "" if ":" in match[0] else "the file ", str(error), count=1)
         named = re.search(r"\[upstreams\.([^\].]+)", message)
         return [Finding(path or (("upstreams", named[1]) if named else ()), message)]
+    return []
+
+
+def _of_auth(table: Mapping[str, Any]) -> list[Finding]:
+    """Return the first thing that is wrong in the table of users."""
+    try:
+        load(_USERS).resource_server_of(table)
+    except LocalError as error:
+        key = re.match(r"\[auth\] '?(\w+)", str(error))
+        return [Finding(("auth", key[1]) if key is not None else ("auth",), str(error))]
     return []
 
 
@@ -124,13 +139,16 @@ def _of_target(name: str, table: Mapping[str, Any]) -> list[Finding]:
                 check((key, part), item)
         for item in value if is_list(value) else [value]:
             check((key,), item, rules.get(key, lambda text: None))
-    for key, value in table.get("exchange", {}).items():
+    exchange = table.get("exchange")
+    for key, value in exchange.items() if is_object(exchange) else ():
         check(("exchange", key), value, _wrong_url if key == "token_endpoint" else lambda text: None)
     if not found:
         try:
             target_of_entry({key: table[key] for key in TARGET if key in table})
         except LocalError as error:
-            found.append(Finding(("upstreams", name), place + str(error)))
+            key = re.match(r"'(\w+)'", str(error))
+            within = () if key is None or key[1] not in table else (key[1],)
+            found.append(Finding(("upstreams", name, *within), place + str(error)))
     return found
 
 

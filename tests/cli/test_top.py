@@ -103,9 +103,16 @@ class NoMetrics(BaseHTTPRequestHandler):
         pass
 
 
+class Metrics(NoMetrics):
+    def do_GET(self) -> None:
+        self.send_response(200)
+        self.end_headers()
+        self.wfile.write(text_of([gauge("mcp_runtime_sessions", 12)]).encode())
+
+
 @contextmanager
-def without_metrics() -> Iterator[str]:
-    server = HTTPServer(("127.0.0.1", 0), NoMetrics)
+def serving(handler: type[BaseHTTPRequestHandler] = NoMetrics) -> Iterator[str]:
+    server = HTTPServer(("127.0.0.1", 0), handler)
     thread = Thread(target=server.serve_forever)
     thread.start()
     try:
@@ -116,8 +123,17 @@ def without_metrics() -> Iterator[str]:
         server.server_close()
 
 
+def test_a_reader_that_leaves_is_no_error() -> None:
+    reading, writing = os.pipe()
+    os.close(reading)
+    with serving(Metrics) as url, os.fdopen(writing, "wb") as output:
+        command = [sys.executable, "-m", "mcp_products.metrics.top", "--once", url]
+        ended = subprocess.run(command, stdout=output, stderr=subprocess.PIPE, check=False)
+    assert (ended.returncode, ended.stderr) == (0, b"")
+
+
 def test_a_server_without_metrics_is_an_error_that_names_the_line_to_write(capsys: pytest.CaptureFixture[str]) -> None:
-    with without_metrics() as url:
+    with serving() as url:
         assert main([f"{url}/mcp"]) == 2
     error = capsys.readouterr().err
     assert error == (

@@ -250,7 +250,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         url, text = scraped(options.url)
         now = parsed(text, clock.monotonic())
         if options.once or not sys.stdout.isatty():
-            print("\n".join(page(url, now, None)))
+            print("\n".join(page(url, now, None)), flush=True)
         else:
             _follow(url, now, options.interval)
     except LocalError as error:
@@ -258,6 +258,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return 2
     except KeyboardInterrupt:
         print()
+    except BrokenPipeError:  # The reader has what it wants, as `head` has; the end of the program flushes once more.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
     return 0
 
 

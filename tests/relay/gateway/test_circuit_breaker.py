@@ -176,6 +176,23 @@ async def test_clients_are_told_when_the_server_is_back(monkeypatch: pytest.Monk
             assert (await anext(changes)).method == "notifications/tools/list_changed"
 
 
+async def test_a_probe_connects_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    clock = MovableClock(monkeypatch)
+    raw = server()
+    raw.answers |= {"server/discover": broken, "initialize": broken}
+    async with serving(raw):
+        gateway = gateway_of(raw, breaker={"failures": 8, "delay": 1})
+        async with connect(gateway.app) as client:
+            while circuit(gateway) == "closed":
+                clock.forward(40)
+                await error_of(client.call_tool("shop_x"))
+            clock.forward(1.3)
+            reached = len(raw.seen)
+            async with asyncio.timeout(5):
+                await error_of(client.call_tool("shop_x"))
+            assert len(raw.seen) > reached and circuit(gateway) == "open"
+
+
 async def test_a_reload_keeps_an_open_circuit_and_a_new_url_has_a_closed_one(monkeypatch: pytest.MonkeyPatch) -> None:
     clock = MovableClock(monkeypatch)
     raw, other = server(), server()

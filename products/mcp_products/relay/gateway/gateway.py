@@ -89,7 +89,6 @@ class Gateway:
         """What `[auth]` of the file says: the `auth=` of `run`, and of `app.asgi` in a program. None without it."""
         self._audit = AuditLog(self._settings.audit)
         self._provider = GatewayProvider(self._opened, lambda uri: self.app.registry.has_resource(uri))
-        self._closing: set[asyncio.Task[None]] = set()
         self._records = None if self._settings.page is None else RecentRecords()
         self.app: Any = import_module(package).App(self._settings.name, **settings)
         """The app, for routes and middleware of its own."""
@@ -107,6 +106,7 @@ class Gateway:
             connections = TargetConnections(name, connector, revision, rules, places, teller)
             connections.opener.on_open = lambda opened: upstream.connected()
             connections.opener.on_failed = lambda error: upstream.not_connected(error)
+            connections.opener.max_delay = lambda: upstream.max_delay
             return connections
 
         exchange, revision = None, self.app.server_class.revision
@@ -206,9 +206,7 @@ class Gateway:
         self._provider.upstreams = upstreams
         self._settings = settings
         for upstream in ended:
-            task = asyncio.ensure_future(upstream.close())
-            self._closing.add(task)
-            task.add_done_callback(self._closing.discard)
+            self._provider.retire(upstream)
         self._lists_changed()
         _log.info("the settings were read again: %d servers", len(upstreams))
 

@@ -49,6 +49,7 @@ class GatewayProvider(Provider):
             has_own: Returns True for the URI of a resource that the app of the gateway has itself.
         """
         self.upstreams: dict[str, GatedUpstream] = {}
+        self._retiring: dict[GatedUpstream, asyncio.Task[None]] = {}
         self._opened = opened
         self._has_own = has_own
 
@@ -59,7 +60,13 @@ class GatewayProvider(Provider):
         try:
             yield None
         finally:
-            await asyncio.gather(*(upstream.close() for upstream in self.upstreams.values()))
+            await asyncio.gather(*(upstream.close() for upstream in (*self.upstreams.values(), *self._retiring)))
+            await asyncio.gather(*self._retiring.values())
+
+    def retire(self, upstream: GatedUpstream) -> None:
+        """Let a server go that the settings have no more: requests that run end first, and take what time they need."""
+        task = self._retiring[upstream] = asyncio.ensure_future(upstream.retire())
+        task.add_done_callback(lambda _: self._retiring.pop(upstream))
 
     def _by_prefix(self) -> list[GatedUpstream]:
         """Return the servers, that without a prefix last: a name with the prefix of another is never one of its."""

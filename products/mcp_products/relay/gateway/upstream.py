@@ -28,7 +28,7 @@ from mcp_runtime.usage.texts import quoted, shortened
 from ..proxy.client_side import ChangeTeller
 from ..proxy.connections import TargetConnections
 from ..proxy.provider import TargetProvider
-from ..upstream.opening import NoAnswerError, is_outage
+from ..upstream.opening import MAX_DELAY, NoAnswerError, is_outage
 from ..upstream.places import FairPlaces, NoSessionPlaceError
 from ..upstream.translation import AnsweredError
 from .breaker import CircuitBreaker, CircuitOpenError
@@ -117,7 +117,7 @@ class UserConnections:
         self._users.move_to_end(key)
         entry[0].use(token, user.expires_at)  # It was verified: only then a request has a user.
         if len(self._users) > _MAX_USERS:
-            task = asyncio.ensure_future(self._users.popitem(last=False)[1][1].close())
+            task = asyncio.ensure_future(self._users.popitem(last=False)[1][1].retire())
             self._closing.add(task)
             task.add_done_callback(self._closing.discard)
         return entry[1]
@@ -130,6 +130,11 @@ class UserConnections:
         """End the subscriptions to resources of all connections."""
         for connections in (self._shared, *(own for _, own in self._users.values())):
             connections.unwatch()
+
+    async def retire(self) -> None:
+        """Close all connections as soon as no request has one."""
+        await asyncio.gather(*(item.retire() for item in (self._shared, *(own for _, own in self._users.values()))))
+        await self.close()
 
     async def close(self) -> None:
         """Close all connections."""
@@ -223,6 +228,12 @@ class GatedUpstream(TargetProvider):
         """Why the server did not serve when it was used last; None if it did."""
         return self.breaker.reason if self.breaker.state != "closed" else next(iter(self._failures.values()), None)
 
+    @property
+    def max_delay(self) -> float:
+        """The longest time that a connection waits after failures: a probe of the circuit breaker does not."""
+        breaker = self.settings.breaker
+        return MAX_DELAY if breaker is None else min(MAX_DELAY, breaker.delay)
+
     def connected(self) -> None:
         """Note that a connection to the server is open now."""
         if self._is_awaited:
@@ -241,6 +252,10 @@ class GatedUpstream(TargetProvider):
     def connections(self, ctx: ServerContext) -> TargetConnections:
         """Return the connections for a request. Raises JSONRPCError if it has no token to exchange."""
         return self._users.of(ctx)
+
+    async def retire(self) -> None:
+        """Close all connections to the server, which the settings have no more, when the requests that use them end."""
+        await self._users.retire()
 
     async def close(self) -> None:
         """Close all connections to the server."""

@@ -146,8 +146,8 @@ def _of_target(name: str, table: Mapping[str, Any]) -> list[Finding]:
         try:
             target_of_entry({key: table[key] for key in TARGET if key in table})
         except LocalError as error:
-            key = re.match(r"'(\w+)'", str(error))
-            within = () if key is None or key[1] not in table else (key[1],)
+            named = re.match(r"'(\w+)'", str(error))
+            within = () if named is None or named[1] not in table else (named[1],)
             found.append(Finding(("upstreams", name, *within), place + str(error)))
     return found
 

@@ -156,6 +156,9 @@ class TargetConnections:
         self.input_rows = self._borrowed.input_rows
         self._of_sessions: WeakKeyDictionary[ConnectionState, ProxySession] = WeakKeyDictionary()
         self._ending: set[asyncio.Task[Any]] = set()
+        self._requests = 0  # Those that have a connection.
+        self._unused = asyncio.Event()
+        self._unused.set()
 
     def details(self, ctx: ServerContext) -> ClientDetails:
         """Return what the target is to know of the client of a request."""
@@ -199,6 +202,19 @@ class TargetConnections:
 
         Raises JSONRPCError if there is none in time, or if the target cannot be reached.
         """
+        connection, give_back, holds = await self._acquire(ctx)
+        self._requests += 1
+        self._unused.clear()
+
+        def release() -> None:
+            give_back()
+            self._requests -= 1
+            if not self._requests:
+                self._unused.set()
+
+        return connection, release, holds
+
+    async def _acquire(self, ctx: ServerContext) -> tuple[TargetConnection, Callable[[], None], bool]:
         if self.connected is not None:
             if not self.connected.is_open:
                 text = f"the connection of the proxy {self.name!r} to its target has ended"
@@ -384,6 +400,11 @@ class TargetConnections:
 
     def _close_later(self, connection: UpstreamConnection) -> asyncio.Task[None]:
         return self.run_later(connection.close())
+
+    async def retire(self) -> None:
+        """Close all connections as soon as no request has one."""
+        await self._unused.wait()
+        await self.close()
 
     async def close(self) -> None:
         """Close all connections, and wait until they are closed."""

@@ -36,7 +36,7 @@ from .translation import LossCounter, Translation
 OPEN_SECONDS: Final = 60.0  # Seconds that an upstream has to start; `npx` may install it first.
 _LASTING_SECONDS: Final = 5.0  # Seconds after which a connection is not one that failed.
 _FIRST_DELAY: Final = 0.1
-_MAX_DELAY: Final = 30.0
+MAX_DELAY: Final = 30.0
 _PROBE_SECONDS: Final = 5.0  # Seconds without a response after which an old server is assumed to ignore discovery.
 
 
@@ -168,13 +168,15 @@ class Opener:
         self.names = names
         self._revisions = chosen_revisions(package, revisions)
         self._absent: type[Handshake | Stateless] | None = None  # The lifecycle that the upstream does not have.
+        self.max_delay: Callable[[], float] = lambda: MAX_DELAY
+        """Returns the longest time that a connection waits after failures."""
         self._failures = 0  # Connections that could not be opened, or ended soon, since one has lasted.
         self._not_before = 0.0  # The time of the event loop before which none is opened.
 
     async def open(self, client: ClientDetails, events: UpstreamEvents) -> OpenUpstream:
         """Open a connection; `events` gets what the upstream sends besides results. Raises MCPError and OSError.
 
-        After failures the next connection waits, longer after each, up to 30 s.
+        After failures the next connection waits, longer after each, up to `max_delay`.
         """
         loop = asyncio.get_running_loop()
         await asyncio.sleep(max(self._not_before - loop.time(), 0.0))
@@ -208,7 +210,7 @@ class Opener:
         return self._revisions[-1]
 
     def _note_failure(self, loop: asyncio.AbstractEventLoop) -> None:
-        delay = 0.0 if not self._failures else min(_FIRST_DELAY * 2.0 ** min(self._failures, 10), _MAX_DELAY)
+        delay = 0.0 if not self._failures else min(_FIRST_DELAY * 2.0 ** min(self._failures, 10), self.max_delay())
         self._failures += 1
         self._not_before = loop.time() + delay
 

@@ -212,7 +212,9 @@ class Client(HostClient):
         """Suggest completions for an argument."""
         return cast(
             "t.CompleteResult",
-            await self.generated.complete(ref=ref, argument=argument, context=context, options=options, **keywords),
+            await self._sole("complete").complete(
+                ref=ref, argument=argument, context=context, options=options, **keywords
+            ),
         )
 
     async def get_prompt(

@@ -7,7 +7,7 @@ from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from datetime import date
-from typing import Any
+from typing import Any, TypedDict
 
 import anyio
 import pytest
@@ -256,3 +256,20 @@ def test_the_synchronous_client_and_a_program_of_trio_send_own_methods() -> None
 
     anyio.run(in_trio, backend="trio")
     assert told == [{"query": "a"}, {"query": "b"}]
+
+
+class StandardParams(TypedDict):
+    query: str
+
+
+async def test_a_typed_dict_of_the_standard_library_has_the_params() -> None:
+    app = App("acme")
+
+    @app.method("acme/search")
+    def search(params: StandardParams) -> dict[str, str]:
+        return {"found": params["query"]}
+
+    async with Client(app) as client:
+        assert await client.request("acme/search", {"query": "a"}) == {"found": "a"}
+        with pytest.raises(RemoteJSONRPCError, match="query: Field required"):
+            await client.request("acme/search", {})

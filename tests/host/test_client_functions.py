@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import gc
 import inspect
 import os
 import sys
@@ -249,6 +250,22 @@ async def test_a_function_that_raises_fails_the_call(rev: Rev, error: Exception)
     assert errors == ([error, error] if isinstance(error, ValueError) and not rev.stateless else [])
 
 
+def test_tasks_of_trio_share_a_client_from_its_first_call_on() -> None:
+    client, values = Client(asking_app()), list[Any]()
+
+    async def use() -> None:
+        async with client:
+            values.append((await client.call_tool("work")).data)
+
+    async def main() -> None:
+        async with trio.open_nursery() as nursery:
+            for _ in range(3):
+                nursery.start_soon(use)
+
+    trio.run(main)
+    assert values == [3, 3, 3]
+
+
 def test_a_program_of_trio_has_the_same_client() -> None:
     seen: list[Any] = []
 
@@ -340,6 +357,16 @@ async def test_the_error_of_a_function_of_progress_is_told(rev: Rev) -> None:
         with pytest.raises(LocalError, match="on_progress must be a function of a Progress"):
             await client.call_tool("work", on_progress=cast("Any", 5))
     assert [str(error) for error in errors] == ["at once", "at once", "later", "later"]
+
+
+@among(ALL_REVISIONS)
+async def test_a_client_that_is_closed_at_once_has_no_error_that_nobody_reads(rev: Rev) -> None:
+    unread: list[Any] = []
+    asyncio.get_running_loop().set_exception_handler(lambda loop, context: unread.append(context))
+    async with Client(asking_app(), revisions=rev.id, on_change=print):
+        pass
+    gc.collect()
+    assert unread == []
 
 
 @among(ALL_REVISIONS)

@@ -30,6 +30,7 @@ from mcp_generated import (
     connect,
 )
 from mcp_generated.v2025_03_26 import Server as OldServer
+from mcp_generated.v2026_07_28 import types as t
 from mcp_products.versions.adapters import server_candidates
 
 SERVER = '''
@@ -224,15 +225,37 @@ async def test_a_child_that_fails_to_start_shows_its_last_lines(server: Path) ->
         (Path("absent"), {}, "there is no file 'absent'"),
         ("localhost:8000/mcp", {}, "http://localhost:8000/mcp"),
         ("node server", {}, "list of its words"),
+        ("server.py --fast", {}, "list of its words: ['python', 'server.py', '--fast']"),
+        (["python -m server"], {}, "needs separate words, not 'python -m server': ['python', '-m', 'server']"),
+        (Path("."), {}, "there is no file '.'"),
+        ("ws://localhost/mcp", {}, "'ws://localhost/mcp' is no URL with http:// or https:// first"),
+        (" http://localhost/mcp", {}, "is no URL with http:// or https:// first"),
+        ("http://localhost:99999/mcp", {}, "'http://localhost:99999/mcp' is no URL of HTTP"),
         (5, {}, "5 is none of them"),
         ([], {}, "none of them"),
         ({}, {}, "mcpServers"),
     ],
 )
-def test_something_else_is_refused(target: Any, settings: dict[str, Any], text: str) -> None:
+async def test_something_else_is_refused(target: Any, settings: dict[str, Any], text: str) -> None:
     with pytest.raises(LocalError) as raised:
-        Client(target, **settings)
+        async with Client(target, **settings):
+            raise AssertionError("it must not connect")
     assert text in str(raised.value)
+
+
+async def test_a_plain_function_is_no_transport() -> None:
+    make: Any = lambda: App("here")
+    with pytest.raises(LocalError, match="a function that opens a transport is `async def`; <function"):
+        async with Client(make):
+            raise AssertionError("it must not connect")
+
+
+async def test_a_program_that_ends_without_serving_hears_what_it_lacks(tmp_path: Path) -> None:
+    program = tmp_path / "server.py"
+    program.write_text("print('ready')", encoding="utf-8")
+    with pytest.raises(ConnectionClosedError, match=r'exit code 0, as a program does that lacks app.run\("stdio"\)'):
+        async with Client(program):
+            raise AssertionError("it must not connect")
 
 
 @pytest.mark.parametrize(
@@ -305,6 +328,8 @@ async def test_a_configuration_says_why_a_server_is_left_out(server: Path) -> No
             await client.call_tool("gone_x")
         with pytest.raises(LocalError, match=r"has several; write \.generated\.clients\[name\]\.server"):
             assert client.server
+        with pytest.raises(LocalError, match=r"complete\(\): this client has several servers"):
+            await client.complete(t.PromptReference(name="gone_x"), t.CompletionArgument(name="a", value=""))
 
 
 async def test_a_client_of_several_servers_takes_clients_as_they_are_made() -> None:

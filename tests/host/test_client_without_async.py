@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import inspect
+import threading
 from typing import Any
 
 import pytest
 from support.endpoints import ALL_REVISIONS, Rev, among
 
-from mcp_generated import App, Client, Context, LocalError, SyncClient, ToolResultError
+from mcp_generated import App, Client, ConnectionClosedError, Context, LocalError, SyncClient, ToolResultError
 
 
 def served() -> App:
@@ -64,6 +65,36 @@ def test_a_client_without_a_loop_has_results_and_functions(rev: Rev) -> None:
 
 async def test_a_client_works_inside_of_a_running_loop() -> None:
     use(ALL_REVISIONS[-1])
+
+
+def test_a_client_is_entered_again_and_from_several_threads() -> None:
+    closed: list[object] = []
+    client = SyncClient(served(), on_close=closed.append)
+    with client:
+        with client:
+            client.ping()
+        client.ping()
+        assert closed == []
+    assert closed == [None]
+
+    together, values = threading.Barrier(3), list[Any]()
+
+    def in_thread() -> None:
+        with client:
+            together.wait(10)
+            values.append(client.call_tool("add", {"a": 1, "b": 2}).data)
+
+    threads = [threading.Thread(target=in_thread) for _ in range(3)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert values == [3, 3, 3]
+    assert closed == [None, None]
+    with client:
+        client.close()
+        with pytest.raises(ConnectionClosedError, match="use `with`"):
+            client.ping()
 
 
 def test_both_clients_take_the_same_and_have_the_same() -> None:

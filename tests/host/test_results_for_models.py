@@ -154,3 +154,16 @@ async def test_tools_are_functions_of_gemini(rev: Rev) -> None:
         assert (await client.generated.list_tools()).to_gemini() == [declared]
     with pytest.raises(LocalError, match="to_gemini.*rejects the tool name"):
         to_gemini([tools[0].model_copy(update={"name": "a" * 65})])
+
+
+def test_media_types_are_known_in_other_spellings() -> None:
+    for mime_type in ("IMAGE/PNG", "image/png; q=1"):
+        made: Any = output(t.ImageContent(data=PNG, mime_type=mime_type)).to_anthropic("1")["content"]
+        assert made == [{"type": "image", "source": {"type": "base64", "media_type": "image/png", "data": PNG}}]
+    [_, user] = output(t.ImageContent(data=PNG, mime_type="image/jpg")).to_openai("1")
+    assert user["content"][0]["image_url"]["url"] == f"data:image/jpeg;base64,{PNG}"
+
+
+def test_anthropic_gets_no_blank_text_which_it_refuses() -> None:
+    made = output(t.TextContent(text=""), t.TextContent(text=" \n"), t.TextContent(text="x")).to_anthropic("1")
+    assert made["content"] == [{"type": "text", "text": "x"}]

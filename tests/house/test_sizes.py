@@ -27,8 +27,8 @@ MIGRATE = "codegen/mcp_codegen/migrate"
 # The authorization server that a program of FastMCP is itself took a file and 66 lines of compat,
 # and what clients of 2.x listen to 54.
 # That a server over stdio starts without HTTP, clients and tasks took 18 lines of products.
-# What clients refuse where it is written took 55 lines of products.
 # What a gateway checks, and calls that end before a reload closes their connection, took 49 lines of products.
+# What clients refuse where it is written, and who shares one, took 81 lines of products.
 COMPAT = "products/mcp_products/compat"
 CODE_MODE = "products/mcp_products/code_mode"
 TENANTS = "products/mcp_products/tenants"
@@ -59,7 +59,7 @@ MAX_CODE_LINES = {
     VIEWS: 100,
     CODE_MODE: 600,
     "runtime": 11_980,
-    "products": 37_152,
+    "products": 37_178,
     LINT: 2_550,
     CARDS: 300,
     COMPAT: 6_866,
@@ -70,7 +70,7 @@ MAX_CODE_LINES = {
 FREE_FILES = 15  # A limit is at most so many above what is there.
 FREE_CODE_LINES = 750
 
-IMPORTS_IN_FUNCTIONS = {"runtime": 12, "products": 45, "codegen": 10}  # At most 80 in core and products.
+IMPORTS_IN_FUNCTIONS = {"runtime": 12, "products": 44, "codegen": 10}  # At most 80 in core and products.
 
 # Why imports stand inside functions of the core and of products. Many names of one module are a `LazyModule` instead.
 EXTRA = "the package is not installed everywhere: an error says what to install, or the feature is left out"
@@ -88,7 +88,6 @@ REASONS = {
     "products/mcp_products/compat/auth.py": START,
     "products/mcp_products/compat/streams/websocket.py": EXTRA,
     "products/mcp_products/fast/http.py": EXTRA,
-    "products/mcp_products/host/multi_client.py": START,
     "products/mcp_products/host/tools.py": EXTRA,
     "products/mcp_products/hosting/limits.py": SYSTEM,
     "products/mcp_products/hosting/other_servers.py": SYSTEM,

@@ -16,6 +16,7 @@ from mcp_runtime.server.context import ServerContext
 from .middleware.hooks import Handler, MiddlewareAdapter, chain
 from .registry import LifespanStates, Registry
 from .signatures.signature import Signature
+from .signatures.type_hints import readable_hint
 
 _DECORATORS: Final[Mapping[str, str]] = {
     **dict.fromkeys(("call_tool", "list_tools"), "@app.tool"),
@@ -49,8 +50,7 @@ class OwnMethod:
         self.params: Any = hint if whole else None
         self._adapter: TypeAdapter[Any] | None = None
         if whole:
-            kind: Any = hint
-            self._adapter = TypeAdapter(kind)
+            self._adapter = TypeAdapter(readable_hint(hint))
 
     def read(self, params: dict[str, Any]) -> dict[str, Any]:
         """Return the arguments of the function. Raises JSONRPCError (invalid params)."""

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import copy
 import logging
 import os
@@ -15,7 +14,6 @@ from typing import TYPE_CHECKING, Any, ClassVar, Final, Self, Unpack, cast
 from pydantic import BaseModel
 from typing_extensions import TypeVar
 
-from mcp_runtime.aio.tasks import is_trio_task
 from mcp_runtime.bindings.arguments import HTTP_RULES, STDIO_RULES
 from mcp_runtime.bindings.client import BaseClient
 from mcp_runtime.client.core import RULES
@@ -41,7 +39,7 @@ from .handlers import (
     with_fewer_arguments,
 )
 from .multi_client import BaseMultiClient
-from .outputs import ToolOutput, ToolOutputs, json_of_data
+from .outputs import ToolOutput, ToolOutputs, Turns, json_of_data
 from .own_messages import as_json, check_name, json_of, read_result, type_adapter
 from .targets import client_of, is_configuration, is_transport, revisions_of
 from .tools import FileRoots
@@ -129,7 +127,7 @@ class HostClient:
         self._target = target
         self._keywords = keywords
         self._users = 0
-        self._turns: tuple[asyncio.AbstractEventLoop | None, asyncio.Lock] = (None, asyncio.Lock())
+        self._turns = Turns()
         given = dict(keywords)
         revisions = revisions_of(self.package, given.pop("revisions"))
         on_progress = given.pop("on_progress")
@@ -173,14 +171,14 @@ class HostClient:
 
     async def __aenter__(self) -> Self:
         """Connect. Whoever enters a connected client, in any task, shares its connection: the last one closes it."""
-        async with self._turn():
+        async with self._turns.lock:
             if self._users == 0:
                 await self.generated.__aenter__()
             self._users += 1
         return self
 
     async def __aexit__(self, *exception: object) -> None:
-        async with self._turn():
+        async with self._turns.lock:
             self._users = max(self._users - 1, 0)
             if self._users == 0:
                 await self.close()
@@ -189,14 +187,6 @@ class HostClient:
         """Close the connection, for all that have entered the client. May be called more than once."""
         self._users = 0
         await self.generated.close()
-
-    def _turn(self) -> asyncio.Lock:
-        """Return the lock of who connects and who closes; a client may be connected again in another event loop, and a
-        lock belongs to one."""
-        loop = None if is_trio_task() else asyncio.get_running_loop()
-        if loop is not self._turns[0]:
-            self._turns = (loop, asyncio.Lock())
-        return self._turns[1]
 
     if not TYPE_CHECKING:
 
@@ -225,7 +215,7 @@ class HostClient:
 
         Raises ConnectionClosedError before the client is connected, and LocalError for a configuration.
         """
-        client = self._sole("protocol_version")
+        client: BaseClient = self._sole("protocol_version")
         assert client.server
         return client.parts.negotiated.id
 
@@ -323,15 +313,15 @@ class HostClient:
         for client in self._clients():
             client.parts.own |= {(method, Request): handler, (method, Notification): handler}
 
-    def _sole(self, function: str) -> BaseClient:
+    def _sole(self, function: str) -> Any:
         if self._several is not None:
             raise LocalError(
                 f"{function}(): this client has several servers: make a Client(…) of the one that is meant"
             )
-        return cast("BaseClient", self.generated)
+        return self.generated
 
     def _listen(self, **choices: Any) -> Any:
-        return cast("Any", self._sole("listen")).listen(**choices)
+        return self._sole("listen").listen(**choices)
 
     def _line(self, name: str) -> str:
         method = name if hasattr(self, name) else f"generated.{name}"

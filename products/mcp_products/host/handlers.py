@@ -14,7 +14,7 @@ from importlib import import_module
 from pathlib import Path
 from typing import Any, ClassVar, Final, Self, cast, get_type_hints
 
-from pydantic import BaseModel, TypeAdapter, ValidationError
+from pydantic import BaseModel, ValidationError
 
 from mcp_runtime.aio.tasks import is_trio_task
 from mcp_runtime.bindings.client import BaseClient, ClientContext
@@ -25,7 +25,7 @@ from mcp_runtime.protocol.revision import InputRequest, Notification, Request
 from mcp_runtime.session.requests import Progress
 from mcp_runtime.usage.rules import Rule, is_items, shown
 
-from .own_messages import as_json, json_of
+from .own_messages import as_json, json_of, type_adapter
 
 _log: Final = logging.getLogger("mcp_runtime.host.handlers")
 
@@ -349,8 +349,7 @@ def _params_reader(function: Callable[..., Any]) -> Callable[[dict[str, Any]], A
     except (NameError, TypeError, ValueError, AttributeError):  # As of a function that is written in C.
         return _unchanged
     hint: Any = hints.get(first)
-    adapter: TypeAdapter[Any] | None = TypeAdapter(hint) if _has_fields(hint) else None
-    return _unchanged if adapter is None else adapter.validate_python
+    return type_adapter("on(): the type of the params", hint).validate_python if _has_fields(hint) else _unchanged
 
 
 def _has_fields(hint: Any) -> bool:

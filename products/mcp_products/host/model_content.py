@@ -29,17 +29,18 @@ def plain_blocks(content: Any) -> list[Block]:
 
 
 def _without_resource(block: Block) -> Block:
-    """Return the text or the data of an embedded resource as a block, and a link as its text."""
+    """Return the text or the data of an embedded resource as a block, and a link as its text; media types in the form
+    that the APIs know."""
     resource = block.get("resource")
     if block.get("type") == "resource_link":
         title = block.get("title") or block.get("name") or ""
         about = f": {block['description']}" if block.get("description") else ""
         return {"type": "text", "text": f"[{title}]({block.get('uri')}){about}"}
     if block.get("type") != "resource" or not is_object(resource):
-        return block
+        return {**block, "mimeType": _plain_type(block["mimeType"])} if block.get("mimeType") else block
     if isinstance(text := resource.get("text"), str):
         return {"type": "text", "text": f"{resource.get('uri')}:\n{text}"}
-    mime_type = str(resource.get("mimeType") or "application/octet-stream")
+    mime_type = _plain_type(str(resource.get("mimeType") or "application/octet-stream"))
     kind = mime_type.partition("/")[0]
     return {
         "type": kind if kind in ("image", "audio") else "file",
@@ -47,6 +48,11 @@ def _without_resource(block: Block) -> Block:
         "mimeType": mime_type,
         "uri": resource.get("uri"),
     }
+
+
+def _plain_type(mime_type: str) -> str:
+    plain = mime_type.partition(";")[0].strip().lower()
+    return "image/jpeg" if plain == "image/jpg" else plain
 
 
 def blocks_of_result(content: Any, structured: Any, is_structured: bool) -> list[Block]:
@@ -145,7 +151,8 @@ def _file_name(block: Block) -> str:
 def anthropic_result(blocks: Sequence[Block], is_error: bool, call_id: str) -> dict[str, Any]:
     """Return the block `tool_result` of a message of the user, for Anthropic's Messages API."""
     failed = {"is_error": True} if is_error else {}
-    content = [_anthropic_block(block) for block in blocks]
+    parts = (_anthropic_block(block) for block in blocks)
+    content = [part for part in parts if part["type"] != "text" or part["text"].strip()]  # It refuses blank texts.
     return {"type": "tool_result", "tool_use_id": call_id, "content": content, **failed}
 
 

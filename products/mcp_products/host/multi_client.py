@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import Any, ClassVar, Final, Generic, Self, TypeAlias, TypeVar, Unpack, cast
 from urllib.parse import quote
 
+from mcp_runtime._lazy import load
 from mcp_runtime.aio.tasks import foreign_loop
 from mcp_runtime.bindings.arguments import MultiClientSettings
 from mcp_runtime.bindings.client import BaseClient
@@ -34,7 +35,7 @@ from mcp_runtime.protocol.uris import spelled
 from mcp_runtime.usage.keywords import NamesOfAttributes, checked
 from mcp_runtime.usage.rules import COUNT, FUNCTION, MAPPING, Rule
 
-from .targets import PYTHONS, ClientTarget, MadeClient, client_of, generated_of
+from .targets import CONNECTION, PYTHONS, ClientTarget, MadeClient, client_of, generated_of
 
 _log: Final = logging.getLogger("mcp_runtime.host.multi_client")
 
@@ -351,10 +352,8 @@ def client_of_entry(
     if other is not None:
         raise LocalError(f"an entry with {needed!r} cannot have {'command' if needed == 'url' else 'url'!r} as well")
     if needed == "url":
-        from mcp_runtime.transports.http_client.connection import HTTPOptions
-
         headers, others = _texts(entry, "headers"), dict(settings)
-        options = HTTPOptions(headers=headers, auth=others.pop("auth", None), **_max_bytes(entry))
+        options = load(CONNECTION).HTTPOptions(headers=headers, auth=others.pop("auth", None), **_max_bytes(entry))
         return client_class.http(entry_text(url, "url"), http=options, **others)
     words = entry.get("args", [])
     if not is_list(words):

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import re
+import sys
 from collections.abc import AsyncIterator, Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
@@ -18,6 +19,7 @@ from pydantic_core import PydanticSerializationError
 
 from mcp_products.json_schema.cost import NOTHING, pointed
 from mcp_products.json_schema.validator import CompiledSchema, compile_schema
+from mcp_runtime.aio.tasks import is_trio_task
 from mcp_runtime.errors import (
     InvalidMessageError,
     InvalidResponseError,
@@ -427,6 +429,23 @@ def output_schema(tool: BaseModel) -> Mapping[str, Any] | None:
     return schema
 
 
+class Turns:
+    """A lock for a client, which may be connected again in another event loop, of asyncio or trio: a lock has one."""
+
+    def __init__(self) -> None:
+        self._loop: asyncio.AbstractEventLoop | None = None
+        self._lock: Any = None
+
+    @property
+    def lock(self) -> Any:
+        """The lock of the event loop of whoever asks."""
+        loop = None if is_trio_task() else asyncio.get_running_loop()
+        if self._lock is None or loop is not self._loop:
+            self._loop = loop
+            self._lock = (asyncio if loop is not None else sys.modules["trio"]).Lock()
+        return self._lock
+
+
 class ToolOutputs:
     """The outputs of the tools of one client. Its tools are listed when the first structured content arrives, and again
     for a tool that is not listed, for content that does not match, and when the server says that they have changed."""
@@ -443,7 +462,7 @@ class ToolOutputs:
         self._is_strict = is_strict
         self._listed: dict[str, BaseModel] = {}
         self._types: dict[str, OutputType | None] = {}
-        self._lock = asyncio.Lock()
+        self._turns = Turns()
         self._has_told = False
 
     def forget(self) -> None:
@@ -525,7 +544,7 @@ class ToolOutputs:
 
     async def _type(self, name: str) -> OutputType | None:
         if name not in self._types:
-            async with self._lock:
+            async with self._turns.lock:
                 if name not in self._listed and name not in self._types:
                     try:
                         self.learn([tool async for tool in self._tools()])

@@ -65,13 +65,24 @@ class InThread(NamesOfAttributes, Generic[RunT]):
         self._loop: asyncio.AbstractEventLoop | None = None
         self._thread: threading.Thread | None = None
         self._forks = forks.count
-
-    def close(self) -> None:
-        """Close the connection. May be called more than once."""
-        if self._loop is not None:
-            self.__exit__()
+        self._users = 0
+        self._turn = threading.RLock()
 
     def __enter__(self) -> Self:
+        """Connect. Whoever enters a connected client, in any thread, shares its connection: the last one closes it."""
+        with self._turn:
+            if self._loop is None:
+                self._begin()
+            self._users += 1
+        return self
+
+    def __exit__(self, *exception: object) -> None:
+        with self._turn:
+            self._users -= 1
+            if self._users <= 0:
+                self.close()
+
+    def _begin(self) -> None:
         self._forks = forks.count
         self._loop = asyncio.new_event_loop()
         self._thread = threading.Thread(target=self._loop.run_forever, name="mcp client", daemon=True)
@@ -81,9 +92,10 @@ class InThread(NamesOfAttributes, Generic[RunT]):
         except BaseException:
             self._stop()
             raise
-        return self
 
-    def __exit__(self, *exception: object) -> None:
+    def close(self) -> None:
+        """Close the connection, for all that have entered the client. May be called more than once."""
+        self._users = 0
         if self._loop is None:
             return
         if self._forks != forks.count:  # The loop and its thread are those of the parent of this process.

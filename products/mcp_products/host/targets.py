@@ -7,7 +7,9 @@ import re
 import sys
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import replace
+from functools import partial
 from importlib import import_module
+from inspect import isawaitable
 from pathlib import Path
 from typing import Any, ClassVar, Final, Literal, Protocol, TypeAlias, cast, runtime_checkable
 
@@ -29,7 +31,7 @@ RUNNERS: Final[Mapping[str, tuple[str, ...]]] = {
 }
 PYTHONS: Final = ("python", "python3")
 _MODULE: Final = re.compile(r"[A-Za-z_]\w*(\.[A-Za-z_]\w*)*")
-_CONNECTION: Final = "mcp_runtime.transports.http_client.connection"
+CONNECTION: Final = "mcp_runtime.transports.http_client.connection"
 _APPLICATION: Final = "mcp_products.host.applications"
 _OF_COMMANDS: Final = ("env", "cwd", "stderr", "max_bytes")
 _OF_URLS: Final = ("http", "auth")
@@ -131,7 +133,7 @@ def client_of(
         return connect(client_class, target, revisions, settings)
     if _is_asgi(target):
         _refuse("an application", settings, ("auth", *_OF_COMMANDS))
-        options = settings.pop("http", None) or load(_CONNECTION).HTTPOptions()
+        options = settings.pop("http", None) or load(CONNECTION).HTTPOptions()
 
         async def start() -> RequestTransport:
             kind = load(_APPLICATION).HTTPApplicationTransport
@@ -147,8 +149,16 @@ def client_of(
 
         return client_class(give, revisions=revisions, **settings)
     if callable(target) and not isinstance(target, (BaseServer, Servable, type)):
-        return client_class(cast("Callable[[], Awaitable[Any]]", target), revisions=revisions, **settings)
+        return client_class(partial(_opened, target), revisions=revisions, **settings)
     return connect(client_class, cast("Any", target), revisions, settings)
+
+
+async def _opened(function: Callable[[], Any]) -> Any:
+    """Return the transport that a function opens. Raises LocalError for one that is not `async def`."""
+    opened = function()
+    if not isawaitable(opened):
+        raise LocalError(f"Client(): a function that opens a transport is `async def`; {shown(function)} is not")
+    return await opened
 
 
 def _is_asgi(target: object) -> bool:
@@ -178,7 +188,7 @@ def command_of(target: Any) -> list[str] | None:
             return [*runner, str(Path(text).absolute())]
         if isinstance(target, str):
             return [sys.executable, "-m", text] if _MODULE.fullmatch(text) else None
-        if not Path(text).exists():
+        if not Path(text).is_file():
             raise LocalError(f"Client(): there is no file {shown(text)} in {os.getcwd()}")
         return [str(Path(text).absolute())]
     if is_items(target) and isinstance(target, Sequence):
@@ -198,7 +208,7 @@ def with_auth(client_class: type[BaseClient], url: str, auth: Any, http: Any) ->
 
     Raises LocalError for something else, and beside other credentials.
     """
-    options = http if http is not None else load(_CONNECTION).HTTPOptions()
+    options = http if http is not None else load(CONNECTION).HTTPOptions()
     if options.auth is not None:
         raise LocalError("Client(): auth= and http=HTTPOptions(auth=…) are the same: leave one of them out")
     if auth == "oauth":

@@ -40,7 +40,7 @@ _REMEDIES: Final = (
     (r"no answer to initialize", "let it answer on standard output; a server over HTTP is named by its URL"),
     (r"no answer to", "--timeout waits longer; else its handler does not return"),
     (r"without end", "pass the command of a server, whose standard output has messages alone"),
-    (r"exit code 0$", "let the program serve until its input ends: it has done its work and is gone"),
+    (r"exit code 0\b", "let the program serve until its input ends: it has done its work and is gone"),
 )  # fmt: skip
 
 

@@ -301,4 +301,4 @@ def check_command(function: str, command: tuple[object, ...]) -> None:
         if not isinstance(word, str) and not hasattr(word, "__fspath__"):
             raise LocalError(f"{function}() needs the words of a command as strings, not {shown(word)}")
     if len(command) == 1 and re.search(r"\s-|\s\S+\.(py|js|jar|sh)\b", str(command[0])):
-        raise LocalError(f"{function}() needs separate words, not {shown(command[0])}: write {example}")
+        raise LocalError(f"{function}() needs separate words, not {shown(command[0])}: {str(command[0]).split()}")

@@ -214,11 +214,11 @@ def connect(
     check_values("connect", {"client": client_class}, _RULES)
     if isinstance(target, str):
         if not target.startswith(("http://", "https://")):
+            if "://" in target:
+                raise LocalError(f"connect(): {without_secrets(target)!r} is no URL with http:// or https:// first")
             url = f'write "http://{target}", or ' if _HOST.match(target) else ""
-            named = without_secrets(target) if "://" in target else target
-            raise LocalError(
-                f"connect(): {named!r} is no URL; {url}pass a command as a list of its words: {_as_words(named)}"
-            )
+            words = f"pass a command as a list of its words: {_as_words(target)}"
+            raise LocalError(f"connect(): {target!r} is no URL; {url}{words}")
         _refuse_others("a URL", settings, HTTPClientSettings)
         return client_class.http(target, revisions=revisions, **settings)
     items = [*target] if is_items(target) and isinstance(target, Sequence) else [target]
@@ -240,7 +240,7 @@ def default_client(package: str) -> type[BaseClient]:
 
 def _as_words(command: str) -> str:
     words = command.split() or ["python", "server.py"]
-    return f'["python", "{words[0]}"]' if len(words) == 1 and words[0].endswith(".py") else repr(words)
+    return repr(["python", *words] if words[0].endswith(".py") else words)
 
 
 def _refuse_others(target: str, settings: Mapping[str, Any], allowed: type[Any]) -> None:

@@ -194,6 +194,7 @@ class Subscription(Generic[EventT]):
         manager.listeners[self] = None
         task = self._task = asyncio.create_task(listen(session, lifecycle))
         task.add_done_callback(lambda _: self._wake.set())
+        task.add_done_callback(lambda done: done.cancelled() or done.exception())  # Perhaps nobody reads it.
         try:
             await asyncio.wait([self._ready, task], timeout=self._options.timeout, return_when="FIRST_COMPLETED")
             if not self._ready.done():

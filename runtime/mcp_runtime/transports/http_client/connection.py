@@ -132,7 +132,7 @@ class HTTPConnection:
         except ValueError:
             scheme = host = ""
         if scheme not in ("http", "https") or not host:
-            raise LocalError("the URL of a server has to begin with http:// or https:// and to have a host")
+            raise LocalError(f"{redact_url(url)!r} is no URL of HTTP: write one with a host, and a port up to 65535")
         self.url = url
         self.options = options
         self.negotiated: NegotiatedRevision | None = None

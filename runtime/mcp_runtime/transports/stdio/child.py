@@ -186,4 +186,5 @@ class SubprocessTransport(LineTransport):
 def _described(code: int) -> str:
     if code < 0:
         return f"was ended by signal {-code}"
-    return f"ended with exit code {code if code < 1 << 31 else hex(code)}"  # Windows lists the large ones in hex.
+    hint = ', as a program does that lacks app.run("stdio")' if code == 0 else ""
+    return f"ended with exit code {code if code < 1 << 31 else hex(code)}{hint}"  # Windows lists the large ones in hex.

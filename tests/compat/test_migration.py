@@ -15,11 +15,13 @@ from support.project import ROOT
 from mcp_generated.compat import (
     ClientSession,
     FastMCP,
+    FastMCPClient,
     McpError,
     MCPServer,
     NotificationOptions,
     ReadResourceContents,
     Server,
+    StandaloneFastMCP,
     StdioServerParameters,
     create_connected_server_and_client_session,
     stdio_client,
@@ -62,6 +64,52 @@ def test_an_unknown_name_says_where_to_look() -> None:
         exec("from mcp_generated.compat import NoSuchName", {})
     with pytest.raises(AttributeError, match="docs/migration.md"):
         exec("import mcp_generated.compat as compat\ncompat.NoSuchName", {})
+
+
+async def test_the_client_of_fastmcp_keeps_its_calls() -> None:
+    mcp = StandaloneFastMCP("Demo")
+
+    @mcp.tool
+    def add(a: int, b: int) -> int:
+        return a + b
+
+    @mcp.resource("note://today")
+    def today() -> str:
+        return "milk"
+
+    async with FastMCPClient(mcp) as client:
+        assert (await client.list_tools())[0].name == "add"
+        assert (await client.call_tool("add", {"a": 1, "b": 2})).data == 3
+        assert (await client.read_resource("note://today"))[0].text == "milk"
+
+
+@pytest.mark.parametrize("server_class", [FastMCP, MCPServer, StandaloneFastMCP])
+async def test_a_completion_function_gets_the_types_that_programs_import(server_class: Any) -> None:
+    mcp = server_class("Demo")
+
+    @mcp.resource("github://repos/{owner}/{repo}")
+    def repository(owner: str, repo: str) -> str:
+        return f"{owner}/{repo}"
+
+    @mcp.prompt()
+    def review(language: str) -> str:
+        return f"Review this {language} code."
+
+    @mcp.completion()
+    async def complete(ref: Any, argument: Any, context: Any) -> Any:
+        if isinstance(ref, types.PromptReference) and isinstance(argument, types.CompletionArgument):
+            return types.Completion(values=["python"], hasMore=False)
+        if isinstance(ref, types.ResourceTemplateReference) and isinstance(context, types.CompletionContext):
+            return types.Completion(values=[f"{context.arguments['owner']}-sdk"])
+        return None
+
+    async with connected(mcp) as session:
+        prompt = types.PromptReference(type="ref/prompt", name="review")
+        assert (await session.complete(prompt, {"name": "language", "value": "p"})).completion.values == ["python"]
+        template = types.ResourceTemplateReference(type="ref/resource", uri="github://repos/{owner}/{repo}")
+        argument = {"name": "repo", "value": ""}
+        completed = await session.complete(template, argument, context_arguments={"owner": "mcp"})
+        assert completed.completion.values == ["mcp-sdk"]
 
 
 # ---- types ----------------------------------------------------------------------------------------------------------

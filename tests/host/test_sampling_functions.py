@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from support.clients import connect
 
-from mcp_generated import App, Context, JSONRPCError, LocalError, RemoteJSONRPCError, UserMessage
+from mcp_generated import App, Client, Context, JSONRPCError, LocalError, RemoteJSONRPCError, UserMessage
 from mcp_generated.sampling import AnthropicSamplingHandler, GoogleGenaiSamplingHandler, OpenAISamplingHandler
 from mcp_generated.v2025_06_18 import Client as OldClient
 from mcp_generated.v2025_11_25 import Client as HandshakeClient
@@ -235,6 +235,17 @@ async def test_a_handler_passes_tools_calls_and_results_on(provider: str) -> Non
         "anthropic": '{"type": "tool_result", "tool_use_id": "c1", "content": [{"type": "text", "text": "5"}]}',
         "google": '{"function_response": {"id": "c1", "name": "add", "response": {"result": "5"}}}',
     }[provider] in second
+
+
+@pytest.mark.parametrize("provider", PROVIDERS)
+@pytest.mark.parametrize("lifecycle", ["handshake", "modern"])
+async def test_a_handler_is_the_function_of_a_client_of_any_version(provider: str, lifecycle: str) -> None:
+    handler_class, answer, (call, stop) = PROVIDERS[provider]
+    recorded = Recorded(answer(None, call, ("c1", "add", {"a": 2, "b": 3})), answer("five", stop))
+    handler = handler_class("model", recorded)
+    app = researching([add], tool_choice={"mode": "auto"})
+    async with Client(app, revisions=lifecycle, sampling=handler, capabilities=TOOLS) as client:
+        assert json.loads((await client.call_tool("research")).text)[0] == "five"
 
 
 @pytest.mark.parametrize("provider", PROVIDERS)

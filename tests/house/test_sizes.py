@@ -25,10 +25,10 @@ MIGRATE = "codegen/mcp_codegen/migrate"
 # The authorization server that a program of the official SDK embeds took six files and 600 lines of compat.
 # What frameworks reach of a FastMCP by private names took a file and 150 lines of compat.
 # The authorization server that a program of FastMCP is itself took a file and 66 lines of compat,
-# and what clients of 2.x listen to 54.
+# what clients of 2.x listen to 54, and what completion functions get 7.
 # That a server over stdio starts without HTTP, clients and tasks took 18 lines of products.
 # What a gateway checks, and calls that end before a reload closes their connection, took 49 lines of products.
-# What clients refuse where it is written, and who shares one, took 81 lines of products.
+# What clients refuse where it is written, and who shares one, took 83 lines of products.
 COMPAT = "products/mcp_products/compat"
 CODE_MODE = "products/mcp_products/code_mode"
 TENANTS = "products/mcp_products/tenants"
@@ -59,10 +59,10 @@ MAX_CODE_LINES = {
     VIEWS: 100,
     CODE_MODE: 600,
     "runtime": 11_980,
-    "products": 37_178,
+    "products": 37_180,
     LINT: 2_550,
     CARDS: 300,
-    COMPAT: 6_866,
+    COMPAT: 6_873,
     "codegen": 17_830,
     MIGRATE: 1_680,
     PROVIDERS: 230,

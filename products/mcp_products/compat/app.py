@@ -16,6 +16,7 @@ from mcp_products.app.registry import Registry
 from mcp_products.app.settings import ServerSettings, version_of
 from mcp_products.app.tools import Tool as RegisteredTool
 from mcp_runtime._lazy import LazyModule
+from mcp_runtime.endpoint.base import to_async
 from mcp_runtime.errors import LocalError
 
 from .auth import ProviderTokenVerifier, protected_resource
@@ -374,8 +375,18 @@ class OfficialAppMixin(FastMCPKeywords, OfficialMethods):
             return self._parent.prompt(function, name=name, **settings)
         return self._decorated(self._add_prompt_of, function, name, settings)
 
+    def _completion_of(self, function: Any = None) -> Any:
+        """Add a function that completes arguments; it gets the types of the official SDK."""
+        return self._decorated(self._add_completion_of, function, None, {})
+
+    def _add_completion_of(self, function: Any, name: None) -> None:
+        async def complete(ref: Any, argument: Any, context: Any) -> Any:
+            return await to_async(function)(official(ref), official(argument), official(context))
+
+        self._parent.completion(complete)
+
     if not TYPE_CHECKING:  # For type checkers they are those of `App`.
-        tool, prompt, add_prompt = _tool_with_checks, _prompt_with_checks, _add_prompt_of
+        tool, prompt, add_prompt, completion = _tool_with_checks, _prompt_with_checks, _add_prompt_of, _completion_of
         add_resource = _add_resource_of
 
     def _decorated(self, add: Any, function: Any, name: str | None, settings: dict[str, Any]) -> Any:

@@ -10,6 +10,8 @@ from collections.abc import Sequence
 from importlib import import_module
 from typing import Any, Final
 
+from pydantic import BaseModel
+
 from mcp_runtime.errors import JSONRPCError, LocalError
 from mcp_runtime.protocol.jsonrpc import INVALID_PARAMS
 from mcp_runtime.protocol.models import is_list
@@ -68,11 +70,13 @@ class SamplingHandler:
         self.models = [default_model, *models]
         self.client: Any = self._default_client() if client is None else client
 
-    async def __call__(self, ctx: Any, params: Any) -> Any:
-        """Return the CreateMessageResult of a sampling request.
+    async def __call__(self, *arguments: Any) -> Any:
+        """Return the CreateMessageResult of a sampling request: of its params, which `Client(sampling=…)` passes before
+        the context, and `on_create_message` gets behind it.
 
         Raises JSONRPCError for content that the provider does not accept, and what the provider's client raises.
         """
+        params: Any = next(argument for argument in arguments if isinstance(argument, BaseModel))
         fields: dict[str, Any] = params.model_dump()
         model = choose_model(params.model_preferences, self.models)
         messages = [(message["role"], blocks_of(message["content"])) for message in fields["messages"]]

@@ -416,7 +416,7 @@ async def test_a_request_is_sent_again_a_limited_number_of_times() -> None:
     async with Client(app, elicitation=lambda: {"city": "Oslo"}) as client:
         assert (await client.call_tool("greedy")).text == "done"
     async with Client(app, elicitation=lambda: {"city": "Oslo"}, max_rounds=1) as client:
-        with pytest.raises(Exception, match="requires input after 1 rounds"):
+        with pytest.raises(Exception, match="requires input again after max_rounds=1 rounds"):
             await client.call_tool("greedy")
 
 

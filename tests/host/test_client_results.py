@@ -2,14 +2,23 @@
 
 from __future__ import annotations
 
+import asyncio
 from dataclasses import dataclass
 from typing import Any
 
 import pytest
-from pydantic import BaseModel
+from pydantic import AnyUrl, BaseModel
 from support.endpoints import ALL_REVISIONS, Rev, among, before, since
 
-from mcp_generated import App, Client, InvalidResponseError, LocalError, ToolOutput, ToolResultError
+from mcp_generated import (
+    App,
+    Client,
+    ConnectionClosedError,
+    InvalidResponseError,
+    LocalError,
+    ToolOutput,
+    ToolResultError,
+)
 
 STRUCTURED = since("2025-06-18")
 
@@ -123,7 +132,26 @@ async def test_what_is_no_type_and_what_has_no_form_in_json_are_refused_before_t
             await client.call_tool("note", {"text": b"\xff"})
         with pytest.raises(LocalError, match=r"get_tool\(\): name must be a string; None is not"):
             await calls.get_tool(None)
+        with pytest.raises(LocalError, match=r"get_resource\(\): name must be a string; None is not"):
+            await calls.get_resource(None)
     assert called == []
+
+
+@among(ALL_REVISIONS)
+async def test_a_call_that_waits_while_its_client_is_closed_says_who_closed(rev: Rev) -> None:
+    app, begun = App("app"), asyncio.Event()
+
+    @app.tool()
+    async def wait() -> None:
+        """Wait for nothing."""
+        begun.set()
+        await asyncio.Event().wait()
+
+    async with Client(app, revisions=rev.id) as client:
+        call = asyncio.create_task(client.call_tool("wait"))
+        await begun.wait()
+    with pytest.raises(ConnectionClosedError, match="this side has closed the connection"):
+        await call
 
 
 async def test_a_model_with_the_property_of_the_wrapper_keeps_it() -> None:
@@ -175,8 +203,10 @@ async def test_a_list_has_all_pages(rev: Rev) -> None:
         assert [template.name for template in await client.list_resource_templates()] == ["any"]
         prompt: Any = (await client.get_prompt("travel", {"city": "Oslo"})).messages[0].content
         assert prompt.text == "Go to Oslo."
-        contents: Any = (await client.read_resource("text://one")).contents[0]
-        assert contents.text == "1"
+        address: Any = AnyUrl("text://one")
+        for uri in ("text://one", address):
+            contents: Any = (await client.read_resource(uri)).contents[0]
+            assert contents.text == "1"
         named: Any = (await client.get_resource("any", {"name": "x"})).contents[0]
         assert named.text == "x"
 

@@ -387,8 +387,9 @@ class HostClient:
 
     async def _get(self, method: str, *arguments: Any, options: RequestOptions | None, keywords: Any) -> Any:
         call = getattr(self.generated, method)
+        texts = [str(value) if hasattr(value, "unicode_string") else value for value in arguments]  # URLs of pydantic.
         try:
-            return await call(*arguments, options=options, **self._with_progress(options, keywords))
+            return await call(*texts, options=options, **self._with_progress(options, keywords))
         except (RemoteJSONRPCError, ProtocolViolationError) as error:
             if method not in _NAMED:
                 raise

@@ -11,6 +11,7 @@ from mcp_runtime.errors import LocalError, ProtocolViolationError, RemoteJSONRPC
 from mcp_runtime.protocol.jsonrpc import METHOD_NOT_FOUND
 from mcp_runtime.protocol.uris import has_traversal, is_same_uri, leaves_directory
 from mcp_runtime.usage.keywords import nearest
+from mcp_runtime.usage.rules import TEXT, check_values
 
 # Expand URI templates (RFC 6570) so that no value leaves its part of the URI.
 
@@ -177,6 +178,7 @@ async def uri_of(
 
     Raises LocalError if there is none or more than one, if a resource gets variables, and for wrong variables.
     """
+    check_values("get_resource", {"name": name}, {"name": TEXT})
     listed = [(item, item.uri) for item in await _items(resources)]
     patterns = [(item, item.uri_template) for item in await _items(templates)]
     uris = _matching(name, listed)

@@ -61,7 +61,7 @@ async def resolve_input_required(
     rounds = 0
     while is_answerable(result):
         if rounds == max_rounds:
-            raise RemoteError(f"{method!r}: the server requires input after {max_rounds} rounds")
+            raise RemoteError(f"{method!r}: the server requires input again after max_rounds={max_rounds} rounds")
         rounds += 1
         asked: Mapping[str, Any] = result.input_requests or {}
         responses = {key: await answer(item) for key, item in asked.items()}  # A user has one dialog at a time.

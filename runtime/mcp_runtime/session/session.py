@@ -510,7 +510,7 @@ class Session:
 
     async def close(self) -> None:
         """Close the connection; all pending requests fail with ConnectionClosedError."""
-        self._fail_pending()
+        self._fail_pending(ConnectionClosedError("this side has closed the connection"))
         await self.transport.close()
 
     async def stop(self) -> None:
@@ -520,8 +520,8 @@ class Session:
         while self.running:
             self.running.popitem()[1].reply(None, 0)
 
-    def _fail_pending(self) -> None:
+    def _fail_pending(self, error: ConnectionClosedError | None = None) -> None:
         if not self.ended and self._closed is not None:
             self._closed.set_result(None)
         self.ended = True
-        self._pending.fail(closed_error(self.transport))
+        self._pending.fail(error or closed_error(self.transport))

@@ -12,7 +12,7 @@ from pydantic import BaseModel
 from pydantic_core import to_json
 
 from mcp_runtime.aio.tasks import begin_at_once
-from mcp_runtime.errors import InvalidMessageError, MCPError
+from mcp_runtime.errors import ConnectionClosedError, InvalidMessageError, MCPError
 from mcp_runtime.protocol import jsonrpc
 from mcp_runtime.protocol.connection import Connection, Event, NotificationReceived, RequestReceived, ResponseReceived
 from mcp_runtime.protocol.framing import OversizedMessage
@@ -233,8 +233,8 @@ class UpstreamSession(Session):
             error = asyncio.CancelledError() if reason is None else asyncio.CancelledError(reason)
             self._send_cancelled(id, entry[0], None, error)
 
-    def _fail_pending(self) -> None:
-        super()._fail_pending()
+    def _fail_pending(self, error: ConnectionClosedError | None = None) -> None:
+        super()._fail_pending(error)
         while self.direct:
             id, call = self.direct.popitem()
             self.connection.discard(id)

@@ -105,8 +105,7 @@ def test_parse_agrees_with_json_schema(revision: str) -> None:
     assert disagreements(revision, sorted(schema(revision))[::4]) == []
 
 
-@pytest.mark.edges("2026-07-28")
-@pytest.mark.long
+@pytest.mark.exhaustive
 def test_parse_agrees_with_json_schema_on_four_thousand_instances_each_way(revision: str) -> None:
     names = sorted(schema(revision))
     assert disagreements(revision, names, 4_000 // len(names) + 1) == []

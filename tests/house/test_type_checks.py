@@ -80,7 +80,6 @@ def written(folder: Path) -> Path:
     return folder
 
 
-@pytest.mark.long
 def test_right_use_has_no_findings(findings: list[str]) -> None:
     assert [line for line in findings if line.startswith("right.py")] == []
 

@@ -273,7 +273,7 @@ CELLS = [
         id=f"{transport}-{rev}",
         marks=[pytest.mark.long] if transport == "stdio" and rev in ALL_REVISIONS[1:-1] else [],
     )
-    for transport in ("stdio", "http")
+    for transport in ("http", "stdio")  # One server over HTTP serves most cases.
     for rev in ALL_REVISIONS
 ]
 

@@ -200,6 +200,7 @@ async def test_one_process_shows_what_it_has_measured_with_exemplars() -> None:
 @pytest.mark.long
 @pytest.mark.deadline(120)
 @pytest.mark.skipif(sys.platform == "win32", reason="workers need POSIX")
+@pytest.mark.edges("default")
 @pytest.mark.parametrize("store", ["default", "sqlite"])
 async def test_every_worker_shows_the_sum_of_all_which_never_goes_back(store: str, tmp_path: Path) -> None:
     place = f"sqlite:///{tmp_path}/store.db" if store == "sqlite" else store

@@ -142,6 +142,7 @@ def test_the_tests_wait_for_a_process_that_has_just_started(tmp_path: Path, monk
 
 @pytest.mark.long
 @pytest.mark.skipif(not os.path.isdir("/proc/self"), reason="the processes are seen in /proc")
+@pytest.mark.edges("SIGINT", "SIGKILL")
 @pytest.mark.parametrize("name", ["SIGINT", "SIGKILL", "SIGTERM"])  # By name: Windows has no SIGKILL.
 def test_a_signal_at_any_moment_leaves_a_whole_folder(folder: Path, name: str) -> None:
     number = signal.Signals[name]

@@ -11,7 +11,8 @@ from typing import Any, NamedTuple
 import pytest
 from support.project import ROOT
 
-pytestmark = pytest.mark.long
+# Each installs a framework of its own. test_packages_by_name.py runs what frameworks import and call, in the long run.
+pytestmark = pytest.mark.exhaustive
 
 ORIGINALS = ("mcp", "mcp-types", "fastmcp", "fastmcp-slim")
 NEEDED = ("anyio", "h11", "httptools", "httpx2", "jsonschema-rs", "starlette", "uritemplate", "uvicorn")
@@ -83,7 +84,6 @@ def environment(request: Any, tmp_path: Path) -> Path:
     return python
 
 
-@pytest.mark.edges("Pydantic AI")
 @pytest.mark.parametrize(
     ("environment", "title"),
     [(item, item.title) for item in FRAMEWORKS],

@@ -54,7 +54,7 @@ def url(everything: Balanced, version: str) -> str:
     [("mcp==1.30.0", rev.id) for rev in ALL_REVISIONS if not rev.stateless]
     + [("mcp==2.3.0", rev.id) for rev in ALL_REVISIONS],
 )
-@pytest.mark.edges
+@pytest.mark.edges("haproxy-mcp==2.3.0")
 def test_the_official_python_clients_use_four_servers_as_one(everything: Balanced, sdk: str, version: str) -> None:
     seen = driven(python_peer(sdk), "python_one.py", version, url(everything, version))
     check_official_client(seen, version)

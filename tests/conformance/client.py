@@ -1,7 +1,8 @@
 """A client for the official conformance suite, which starts it with the URL of a server as its last argument.
 
 The environment says what to do: MCP_CONFORMANCE_SCENARIO, MCP_CONFORMANCE_PROTOCOL_VERSION, and, where a scenario has
-one, MCP_CONFORMANCE_CONTEXT as JSON. One client, written for the newest revision, speaks all of them.
+one, MCP_CONFORMANCE_CONTEXT as JSON. One client, written for the newest revision, speaks all of them. It starts 79
+times, and loads what its scenario needs.
 """
 
 from __future__ import annotations
@@ -13,17 +14,13 @@ import sys
 from collections.abc import Awaitable, Callable, Mapping
 from typing import Any, Final
 
-from client_auth import authorization
-
-from mcp_generated.extensions.skills import Client as SkillsClient
-from mcp_generated.extensions.skills.types import Skill
 from mcp_generated.v2026_07_28 import Client
 from mcp_generated.v2026_07_28 import types as t
-from mcp_products.skills.client import VerifiedSkill
-from mcp_runtime.errors import SkillVerificationError
 from mcp_runtime.transports.http_client.connection import HTTPOptions
 
 Context = Mapping[str, Any]
+
+sys.modules["trio"] = None  # type: ignore[assignment]  # Programs of users have none: httpcore2 would load it.
 
 _OF_TYPE: Final[Mapping[str, Any]] = {"string": "text", "integer": 1, "number": 1.5, "boolean": True, "array": []}
 
@@ -101,23 +98,6 @@ async def echo_schema(client: Fixture, context: Context) -> None:
     await client.call_tool(name="json_schema_echo", arguments={"schema": schema.model_dump()})
 
 
-async def list_skills(client: SkillsClient) -> list[Skill]:
-    """List the skills, and read none."""
-    return [skill async for skill in client.iter_skills()]
-
-
-async def read_skills(client: SkillsClient) -> None:
-    """Load every skill that is what its entry says, and read all its files."""
-    for skill in await list_skills(client):
-        try:
-            held = VerifiedSkill(client, skill)
-            await held.load()
-            for path in held.paths:
-                await held.read(path)
-        except SkillVerificationError as error:
-            print(f"not loaded: {error}")
-
-
 async def call_side_by_side(client: Fixture, context: Context) -> None:
     """Call all tools at once: what one of them asks concerns no other."""
     tools = (await client.list_tools()).tools
@@ -139,25 +119,22 @@ SCENARIOS: Final[Mapping[str, Callable[[Fixture, Context], Awaitable[None]]]] = 
 }
 
 
-SKILLS: Final[Mapping[str, Callable[[SkillsClient], Awaitable[object]]]] = {
-    "sep-2640-client-no-prefetch": list_skills,
-    "sep-2640-client-verify-digest": read_skills,
-    "sep-2640-client-verify-size": read_skills,
-    "sep-2640-client-verify-frontmatter": read_skills,
-}
-
-
 async def main(url: str) -> None:
     scenario = os.environ["MCP_CONFORMANCE_SCENARIO"]
-    if scenario in SKILLS:
-        async with SkillsClient.http(url) as client:
-            await SKILLS[scenario](client)
+    if scenario.startswith("sep-2640-"):
+        from client_skills import use_skills
+
+        await use_skills(scenario, url)
         return
     protected = scenario.startswith("auth/")
     act = call_all if protected else SCENARIOS[scenario]
     revision = os.environ["MCP_CONFORMANCE_PROTOCOL_VERSION"]
     context = json.loads(os.environ.get("MCP_CONFORMANCE_CONTEXT") or "{}")
-    reach = HTTPOptions(auth=authorization(scenario, url, context)) if protected else HTTPOptions()
+    reach = HTTPOptions()
+    if protected:
+        from client_auth import authorization
+
+        reach = HTTPOptions(auth=authorization(scenario, url, context))
     # Servers with the login of 2025-03-26 may have been updated in all else: nothing tells the client what to expect.
     revisions = "all" if scenario.startswith("auth/2025-03-26") else [revision]
     async with Fixture.http(url, http=reach, revisions=revisions) as client:

@@ -5,7 +5,10 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from pathlib import Path
 from typing import Any
+
+import pytest
 
 from mcp_generated import App
 
@@ -50,6 +53,16 @@ async def test_startup_opens_the_app_and_shutdown_closes_it() -> None:
 async def test_a_lifespan_that_fails_is_named_without_its_text() -> None:
     sent = await conversation(app_of([], fails=True).asgi(), "lifespan.startup")
     assert sent == [{"type": "lifespan.startup.failed", "message": "OSError"}]
+
+
+async def test_a_setting_that_cannot_work_is_one_line_of_the_log(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    file = tmp_path / "none" / "store.db"
+    sent = await conversation(App("app").asgi(store=f"sqlite:///{file}"), "lifespan.startup")
+    assert sent == [{"type": "lifespan.startup.failed", "message": "LocalError"}]
+    (record,) = [record for record in caplog.records if record.levelname == "ERROR"]
+    assert f"{file}: cannot be created" in record.getMessage() and not record.exc_info
 
 
 async def test_a_websocket_is_closed_at_once() -> None:

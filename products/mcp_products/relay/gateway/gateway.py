@@ -202,11 +202,11 @@ class Gateway:
         settings = read_settings(self._source, self._package)
         upstreams = self._upstreams(settings)
         self._methods.replace(_senders(upstreams))
-        ended = [item for item in self._provider.upstreams.values() if item not in upstreams.values()]
+        ended = {name: item for name, item in self._provider.upstreams.items() if item is not upstreams.get(name)}
         self._provider.upstreams = upstreams
         self._settings = settings
-        for upstream in ended:
-            self._provider.retire(upstream)
+        for name, upstream in ended.items():
+            self._provider.retire(upstream, upstreams.get(name))
         self._lists_changed()
         _log.info("the settings were read again: %d servers", len(upstreams))
 

@@ -63,9 +63,10 @@ class GatewayProvider(Provider):
             await asyncio.gather(*(upstream.close() for upstream in (*self.upstreams.values(), *self._retiring)))
             await asyncio.gather(*self._retiring.values())
 
-    def retire(self, upstream: GatedUpstream) -> None:
-        """Let a server go that the settings have no more: requests that run end first, and take what time they need."""
-        task = self._retiring[upstream] = asyncio.ensure_future(upstream.retire())
+    def retire(self, upstream: GatedUpstream, successor: GatedUpstream | None) -> None:
+        """Let a server go, for another one of its name if the settings have one: requests that run end first, and take
+        what time they need."""
+        task = self._retiring[upstream] = asyncio.ensure_future(upstream.retire(successor))
         task.add_done_callback(lambda _: self._retiring.pop(upstream))
 
     def _by_prefix(self) -> list[GatedUpstream]:
@@ -217,7 +218,7 @@ class GatewayProvider(Provider):
             for upstream in self.upstreams.values():
                 upstream.teller.add(ctx.connection_state)
         named = things_named(name, params, task_lists_of(ctx.revision))
-        watched: list[tuple[GatedUpstream, str]] = []
+        watched: list[str] = []
         keeps = False
         try:
             for thing in named:
@@ -227,17 +228,16 @@ class GatewayProvider(Provider):
             keeps = name == "subscribe"  # A stream ends with its request, a subscription of a session later.
         finally:
             if not keeps:
-                await asyncio.gather(*(upstream.unwatch(ctx, uri) for upstream, uri in watched))
+                ends = (one.unwatch(ctx, uri) for uri in watched for one in self.upstreams.values())
+                await asyncio.gather(*ends)  # A reload may have replaced the server.
         if name == "unsubscribe":
             await asyncio.gather(*(upstream.unwatch(ctx, params.uri) for upstream in self.upstreams.values()))
         else:
             await asyncio.gather(*(self._pass_on(upstream, name, ctx, params) for upstream in self.upstreams.values()))
         return result
 
-    async def _watch(
-        self, ctx: ServerContext, uri: str, prefixes: tuple[str, ...], *, is_alone: bool
-    ) -> list[tuple[GatedUpstream, str]]:
-        """Subscribe to a resource, and return the server that has it, with the URI for clients; nothing for others.
+    async def _watch(self, ctx: ServerContext, uri: str, prefixes: tuple[str, ...], *, is_alone: bool) -> list[str]:
+        """Subscribe to a resource, and return its URI for clients; nothing for one that no server has.
 
         Raises JSONRPCError if the client may not use it. If it is one of several, a server that cannot be reached costs
         only its own.
@@ -256,7 +256,7 @@ class GatewayProvider(Provider):
                 raise
             _log.warning("changes of %s are not sent: %s", quoted(uri), error)
             return []
-        return [(upstream, uri)]
+        return [uri]
 
     def _is_closed(self, uri: str) -> bool:
         """Return True for a URI that nobody has but servers whose resources clients may not use."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 from collections import OrderedDict
 from collections.abc import Awaitable, Callable, Generator, Mapping, Sequence
 from contextlib import aclosing, contextmanager
@@ -47,6 +48,7 @@ else:  # Imported when they are used.
 
 _MAX_USERS: Final = 1000  # Tokens with connections of their own; those of the one that was silent longest are closed.
 T = TypeVar("T")
+_log: Final = logging.getLogger("mcp_runtime.gateway")
 
 _RELIST_SECONDS: Final = 1.0  # Seconds after a list in which an unknown name does not cause another one.
 _MAX_LISTS: Final = 16  # Lists of the server that are read at the same time.
@@ -126,19 +128,26 @@ class UserConnections:
         """Return True while the connection for a request opens."""
         return self.may_serve(ctx) and self.of(ctx).is_opening(ctx)
 
+    def _all(self) -> list[TargetConnections]:
+        return [self._shared, *(own for _, own in self._users.values())]
+
+    def watched(self) -> list[tuple[ServerContext, str, str]]:
+        """Return who watches which resources: by the URI of the server, and by the one that clients have for it."""
+        return [watch for connections in self._all() for watch in connections.watched()]
+
     def unwatch(self) -> None:
         """End the subscriptions to resources of all connections."""
-        for connections in (self._shared, *(own for _, own in self._users.values())):
+        for connections in self._all():
             connections.unwatch()
 
     async def retire(self) -> None:
         """Close all connections as soon as no request has one."""
-        await asyncio.gather(*(item.retire() for item in (self._shared, *(own for _, own in self._users.values()))))
+        await asyncio.gather(*(connections.retire() for connections in self._all()))
         await self.close()
 
     async def close(self) -> None:
         """Close all connections."""
-        connections = [self._shared, *(own for _, own in self._users.values())]
+        connections = self._all()
         self._users.clear()
         await asyncio.gather(*(item.close() for item in connections), *self._closing)
         await self.teller.close()
@@ -253,8 +262,17 @@ class GatedUpstream(TargetProvider):
         """Return the connections for a request. Raises JSONRPCError if it has no token to exchange."""
         return self._users.of(ctx)
 
-    async def retire(self) -> None:
-        """Close all connections to the server, which the settings have no more, when the requests that use them end."""
+    async def retire(self, successor: GatedUpstream | None) -> None:
+        """Close all connections to the server when the requests that use them end. Subscriptions go on at the one that
+        the settings have instead, if its URIs are the same and its rules allow that."""
+        if successor is not None and successor.settings.prefix == self.settings.prefix:
+            for ctx, inside, outside in self._users.watched():
+                try:
+                    await successor.watch(ctx, inside, outside)
+                    await successor.connections(ctx).of_session(ctx).downstream.changed(inside)  # It may have.
+                except JSONRPCError as error:
+                    _log.warning("the subscription to %s has ended: %s", quoted(outside), error)
+        self._users.unwatch()
         await self._users.retire()
 
     async def close(self) -> None:

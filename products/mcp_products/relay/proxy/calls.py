@@ -158,6 +158,8 @@ class ProxyDownstream:
         """
         self.watched: Callable[[str], list[str]] = lambda uri: []
         """Returns the URIs that clients have for a resource of the target that has changed."""
+        self.on_ended: Callable[[], None] = lambda: None
+        """Called when the target has ended the connection."""
         self._own_methods = own_methods
         self._name = name
         self._teller = teller
@@ -217,4 +219,6 @@ class ProxyDownstream:
         return translation.result(FROM_SERVER, method, result)
 
     def ended(self, connection: UpstreamConnection) -> None:
-        """Do nothing: the next request opens another connection."""
+        """Open another connection if somebody watches a resource; otherwise the next request does."""
+        if not connection.upstream.is_closing:
+            self.on_ended()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import logging
 from collections.abc import Callable, Coroutine
 from contextlib import suppress
 from functools import partial
@@ -11,11 +12,13 @@ from typing import Any, Final, cast
 from weakref import WeakKeyDictionary
 
 from mcp_runtime.aio.fan_out import FanOut
-from mcp_runtime.errors import ConnectionClosedError, JSONRPCError
+from mcp_runtime.errors import ConnectionClosedError, JSONRPCError, MCPError
+from mcp_runtime.http.clients import ClientKey
 from mcp_runtime.protocol.jsonrpc import INTERNAL_ERROR
 from mcp_runtime.protocol.revision import LOG_LEVEL, Revision
 from mcp_runtime.server.context import ConnectionState, ServerContext, session_key, share_key
 from mcp_runtime.server.service import ServerDispatcher
+from mcp_runtime.usage.texts import quoted
 
 from ..upstream.connection import Downstream, UpstreamConnection
 from ..upstream.opening import ClientDetails, Opener, UpstreamNames
@@ -30,7 +33,11 @@ from .client_side import INPUT_CAPABILITIES, ChangeTeller, session_capabilities
 from .sharing import ConnectionRules, SessionSharing
 from .target import ConnectedTarget, ListenedResources, RelayedTarget, TargetConnection, Watches
 
+_log: Final = logging.getLogger("mcp_runtime.relay.proxy.connections")
+
 _IDLE_SECONDS: Final = 60.0  # Seconds after which an unused connection is closed.
+_REOPENINGS: Final = 20  # How often one tries to open a connection again that has subscriptions.
+_REOPENING_SECONDS: Final = 1.0  # Seconds between two of these; the opener waits as well.
 _LISTEN_SECONDS: Final = 1.0  # Seconds that a target may take to listen, so that a change by a first request is heard.
 
 
@@ -57,9 +64,13 @@ class ProxySession:
             connections.name, connections.revision, teller, dispatcher, connections.own_methods
         )
         details = connections.details(ctx)
+        self._open = partial(connections.open, details, downstream)
+        self._run_later = connections.run_later
         self.downstream = downstream
         self.subscribing = 0
-        self.connection = SessionConnection(lambda: connections.open(details, downstream), connections.places)
+        self.client: ClientKey | None = None
+        self.connection = SessionConnection(self._opened, connections.places)
+        downstream.on_ended = self._ended
         self.watches = Watches(self._subscribe, self._unsubscribe)
         downstream.watched = self.watches.outside_of
         connected = connections.connected
@@ -82,6 +93,35 @@ class ProxySession:
     async def _unsubscribe(self, uri: str) -> None:
         if (resources := self._resources) is not None:
             await resources.remove(uri)
+
+    async def _opened(self) -> UpstreamConnection:
+        """Return a new connection with the subscriptions of the one before. Clients are told what may have changed."""
+        connection = await self._open()
+        for _, inside, outside in self.watches.all():
+            try:
+                await connection.subscriptions.resources.add(inside)
+            except JSONRPCError as error:
+                _log.warning("the subscription to %s has ended: %s", quoted(outside), error)
+                self.watches.forget(outside)
+            else:
+                self._run_later(self.downstream.changed(inside))
+        return connection
+
+    def _ended(self) -> None:
+        if self.watches.is_any:
+            self._run_later(self._reopen())
+
+    async def _reopen(self) -> None:
+        """Open a connection again that has ended, because somebody watches; after failures, the next request does."""
+        for _ in range(_REOPENINGS):
+            if not self.watches.is_any:
+                return
+            try:
+                await self.connection.get(lambda: self.client)
+                return
+            except MCPError as error:
+                _log.debug("a connection with subscriptions was not opened again: %s", error)
+                await asyncio.sleep(_REOPENING_SECONDS)
 
     def unwatch(self) -> None:
         """End the subscriptions to resources."""
@@ -275,7 +315,9 @@ class TargetConnections:
         Raises JSONRPCError if that is not known, and the target cannot be reached.
         """
         own = self._of_sessions.get(ctx.connection_state)
-        has_own = own is not None and (own.connection.present is not None or own.connection.is_opening)
+        has_own = own is not None and (
+            own.connection.present is not None or own.connection.is_opening or own.watches.is_any
+        )
         if self.sharing.share is False or has_own or session_key(ctx) is None:
             return False
         details = self.details(ctx)
@@ -301,9 +343,9 @@ class TargetConnections:
         return session
 
     async def _opened(self, session: ProxySession, ctx: ServerContext) -> UpstreamConnection:
-        has_place = ctx.connection_state.session_id is not None
+        session.client = None if ctx.connection_state.session_id is None else session_key(ctx)
         try:
-            return await session.connection.get(lambda: session_key(ctx) if has_place else None)
+            return await session.connection.get(lambda: session.client)
         except ConnectionClosedError as error:
             raise self.opener.names.failure(error) from error
 
@@ -320,7 +362,7 @@ class TargetConnections:
         session = await self.open_session(ctx)
         session.subscribing += 1
         try:
-            await session.watches.add(uri, outside)
+            await session.watches.add(uri, outside, ctx)
         finally:
             session.subscribing -= 1
             self._end_idle_later(session)
@@ -354,6 +396,10 @@ class TargetConnections:
             return is_opening or self.sharing.is_learning or self._session_pool.is_opening(self._borrower(ctx)[0])
         return self._pool.is_opening(self._borrower(ctx)[0])
 
+    def watched(self) -> list[tuple[ServerContext, str, str]]:
+        """Return who watches what, as `Watches.all` does."""
+        return [watch for session in self._of_sessions.values() for watch in session.watches.all()]
+
     def unwatch(self) -> None:
         """End the subscriptions to resources of all connections."""
         for session in self._of_sessions.values():
@@ -366,6 +412,7 @@ class TargetConnections:
             self._close_idle_later(self._session_pool)
 
     def _end(self, session: ProxySession) -> None:
+        session.watches.clear()
         if (connection := session.connection.end()) is not None:
             self._close_later(connection)
         self.run_later(session.close())

@@ -21,6 +21,7 @@ from mcp_runtime.protocol.lifecycle import is_declared, parse_capability_path
 from mcp_runtime.protocol.models import format_validation_error
 from mcp_runtime.protocol.revision import LOG_LEVEL, META, Notification, Request, Revision, Sent
 from mcp_runtime.protocol.uris import uri_key
+from mcp_runtime.server.context import ServerContext
 from mcp_runtime.server.service import NO_CACHE
 from mcp_runtime.session.instruments import report_left_out
 from mcp_runtime.session.interfaces import channel_of_connection
@@ -260,29 +261,36 @@ class Watches:
         """Create watches of nothing; `add` and `remove` subscribe at the target, by its URIs."""
         self._add = add
         self._remove = remove
-        # Of each URI of clients: it, that of the target, the number.
-        self._inside: dict[str, tuple[str, str, int]] = {}
+        # Of each URI of clients: it, that of the target, and who watches it.
+        self._inside: dict[str, tuple[str, str, list[ServerContext]]] = {}
 
-    async def add(self, inside: str, outside: str) -> None:
-        """Watch a resource once more. Raises JSONRPCError if the target refuses that."""
+    async def add(self, inside: str, outside: str, ctx: ServerContext) -> None:
+        """Watch a resource once more, for a request. Raises JSONRPCError if the target refuses that."""
         await self._add(inside)
-        key = uri_key(outside)
-        _, _, number = self._inside.get(key, (outside, inside, 0))
-        self._inside[key] = outside, inside, number + 1
+        self._inside.setdefault(uri_key(outside), (outside, inside, []))[2].append(ctx)
 
     async def remove(self, outside: str) -> None:
         """Watch a resource once less."""
         key = uri_key(outside)
-        if (entry := self._inside.pop(key, None)) is None:
+        if (entry := self._inside.get(key)) is None:
             return
-        if entry[2] > 1:
-            self._inside[key] = (*entry[:2], entry[2] - 1)
+        entry[2].pop()
+        if not entry[2]:
+            del self._inside[key]
         await self._remove(entry[1])
 
     @property
     def is_any(self) -> bool:
         """True while a resource is watched."""
         return bool(self._inside)
+
+    def all(self) -> list[tuple[ServerContext, str, str]]:
+        """Return who watches what: by the URI of the target, and by the one that clients have for it."""
+        return [(ctx, inside, outside) for outside, inside, contexts in self._inside.values() for ctx in contexts]
+
+    def forget(self, outside: str) -> None:
+        """Watch a resource no more, which the target refuses."""
+        self._inside.pop(uri_key(outside), None)
 
     def clear(self) -> None:
         """Watch nothing any more."""

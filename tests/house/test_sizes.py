@@ -29,7 +29,6 @@ MIGRATE = "codegen/mcp_codegen/migrate"
 # That a server over stdio starts without HTTP, clients and tasks took 18 lines of products.
 # What a gateway checks, and calls that end before a reload closes their connection, took 49 lines of products.
 # What clients refuse where it is written, and who shares one, took 86 lines of products.
-# What clients refuse where it is written, and who shares one, took 83 lines of products.
 # Subscriptions that go on when a server begins anew took 60 lines of products.
 COMPAT = "products/mcp_products/compat"
 CODE_MODE = "products/mcp_products/code_mode"

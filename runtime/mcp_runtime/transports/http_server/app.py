@@ -347,8 +347,8 @@ class MCPASGIApp:
                 try:
                     await self.open()
                 except Exception as error:
-                    is_setting = isinstance(error, LocalError)  # It says what to write: nobody needs a traceback.
-                    _log.error("the lifespan of a server failed: %s", error, exc_info=not is_setting)
+                    # A LocalError says what to write: nobody needs a traceback.
+                    _log.error("the lifespan of a server failed: %s", error, exc_info=not isinstance(error, LocalError))
                     await send({"type": "lifespan.startup.failed", "message": type(error).__name__})
                     return
                 await send({"type": "lifespan.startup.complete"})

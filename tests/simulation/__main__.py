@@ -54,7 +54,8 @@ def main() -> int:
     parser.add_argument("--seconds", type=float, default=float("inf"), help="how long at most (default: for ever)")
     parser.add_argument("--from", type=int, default=0, dest="first", help="the first seed (default: %(default)s)")
     parser.add_argument("--jobs", type=int, default=os.cpu_count(), help="processes (default: %(default)s)")
-    parser.add_argument("--fault", choices=faults.FAULTS, help="put a fault back that was mended")
+    shown = "put a fault back that was mended: a text of the table in docs/reliability.md"
+    parser.add_argument("--fault", choices=faults.FAULTS, metavar="FAULT", help=shown)
     options = parser.parse_args()
     seeds = range(options.first, options.first + options.schedules)
     until, tried = time.monotonic() + options.seconds, 0
@@ -65,6 +66,8 @@ def main() -> int:
     with multiprocessing.get_context("fork").Pool(options.jobs, maxtasksperchild=1) as pool:
         for count, failed in pool.imap(partial(search, until), batches):
             tried += count
+            if sys.stderr.isatty():
+                print(f"{tried:,} schedules", end="\r", file=sys.stderr, flush=True)
             if failed is not None:
                 print(failed)
                 return 1

@@ -79,6 +79,14 @@ def test_an_unknown_revision_is_told_the_known_ones() -> None:
     assert result.output == f"error: unknown revision '1999-01-01'; the known revisions are {', '.join(REVISIONS)}\n"
 
 
+@pytest.mark.parametrize("words", [["2025-03-26"], ["--revision", "2024-11-05", "2025-03-26"]])
+def test_a_revision_without_its_option_is_told_the_option(words: list[str]) -> None:
+    result = CliRunner().invoke(main, words)
+
+    assert result.exit_code == 2
+    assert "there is no command '2025-03-26'; for a revision, write --revision 2025-03-26;" in result.output
+
+
 @pytest.mark.parametrize(
     ("content", "message"),
     [

@@ -217,6 +217,8 @@ class LazyGroup(click.Group):
             known = [*self._all, *super().list_commands(ctx)]
             nearest = get_close_matches(name, known, 1, 0.5)
             hint = f"did you mean {nearest[0]!r}?" if nearest else f"the commands are {', '.join(sorted(known))}"
+            if "revisions" in ctx.params and re.fullmatch(r"\d{4}-\d\d-\d\d", name):
+                hint = f"for a revision, write --revision {name}"
             raise click.UsageError(f"there is no command {name!r}; {hint}", ctx)
         return super().resolve_command(ctx, args)
 

@@ -79,6 +79,7 @@ class Simulation(World):
         self.is_prompt = True  # False if there are faults after which something may take longer.
         self.troubles = 0.0  # Seconds in which a session may not have been used, or stored.
         self.kills: list[float] = []
+        self.aways: list[tuple[float, float]] = []  # From when to when a client has not used its session.
         self.sleeps: list[float] = []  # When one was over that was longer than `UNUSED`.
         self._parted_until = 0.0  # Until when a worker was cut off from the store.
         self._last_fault = float("-inf")  # When one was over that may end calls.
@@ -112,7 +113,10 @@ class Simulation(World):
             return True  # The worker that was cut off may have needed longer than three looks of the other.
         if any(0.0 <= loss - slept < AFTER_SLEEP for slept in self.sleeps for loss in self.losses):
             return True  # No worker has used the session in the last minute: only the store has it.
-        return any(abs(kill - loss) < WITH_LOSS for kill in self.kills for loss in self.losses)
+        both = [(kill, loss) for kill in self.kills for loss in self.losses]
+        if any(left - WITH_LOSS < kill < loss < back + AFTER_SLEEP for left, back in self.aways for kill, loss in both):
+            return True  # The worker that its client has used is gone, and only the store has the session.
+        return any(abs(kill - loss) < WITH_LOSS for kill, loss in both)
 
     @property
     def told(self) -> list[float]:
@@ -232,6 +236,7 @@ class Simulation(World):
 
     def _leave(self, step: Step) -> None:
         self._client(step).leave(step.seconds)
+        self.aways.append((self.loop.now, self.loop.now + step.seconds))
         self.troubles += step.seconds
 
     def _forget(self, step: Step) -> None:

@@ -240,7 +240,7 @@ class Connection:
         self._cut_off_until = max(self._cut_off_until, self._loop.now + seconds)
         self._loop.happen(self._cut_off_until, self.hint, ("", b""))
 
-    # Each of these returns a future and is no coroutine: it is called as often as everything else together.
+    # Each of these returns a future and is not a coroutine: it is called as often as everything else together.
 
     def get(self, key: str) -> asyncio.Future[bytes | None]:
         return self._command("get", key)

@@ -26,7 +26,7 @@ def versions(release: Release) -> None:
     try:
         Version(version)
     except InvalidVersion:
-        raise RefusedError(f"pyproject.toml: {version!r} is no version; write one such as 0.2.0") from None
+        raise RefusedError(f"pyproject.toml: {version!r} is not a version; write one such as 0.2.0") from None
     names = {canonicalize_name(one.name) for one in release.distributions()}
     for one in release.distributions():
         if one.version != version:
@@ -50,7 +50,7 @@ def versions(release: Release) -> None:
         raise RefusedError(f"generated/ was made by {', '.join(sorted(headers)) or 'nothing'}; run `nox -s generate`")
     drafts = [path.parent.name for path in release.root.glob("schema/*/pins.toml")]
     if drafts := [name for name in drafts if not re.fullmatch(r"\d{4}-\d\d-\d\d", name)]:
-        raise RefusedError(f"schema/{drafts[0]} is no release of the specification; remove it")
+        raise RefusedError(f"schema/{drafts[0]} is not a release of the specification; remove it")
     changed = release.git("status", "--porcelain")
     if release.tag and release.tag != f"v{version}":
         raise RefusedError(f"the tag {release.tag} is not v{version}; tag the commit that has this version")
@@ -69,7 +69,7 @@ def changelog(release: Release) -> None:
         if not re.fullmatch(
             r"[\w+-]+(\.\d+)?\.(added|changed|deprecated|removed|fixed|security)(\.\d+)?\.md", path.name
         ):
-            raise RefusedError(f"changes/{path.name}: is no name of a fragment; changes/README.md has the form")
+            raise RefusedError(f"changes/{path.name}: is not a name of a fragment; changes/README.md has the form")
     if fragments and release.tag:
         raise RefusedError(f"changes/{fragments[0].name} is in no version; run `towncrier build --version {version}`")
     text = (release.root / "CHANGELOG.md").read_text(encoding="utf-8")
@@ -121,7 +121,7 @@ def _old_results(release: Release, table: dict[str, Any]) -> Iterator[tuple[str,
             release.git("merge-base", "--is-ancestor", commit, "HEAD")
             release.git("cat-file", "-e", f"{commit}^{{commit}}")
         except RefusedError:
-            raise RefusedError(f"results.toml: {name}: {commit} is no commit of this branch") from None
+            raise RefusedError(f"results.toml: {name}: {commit} is not a commit of this branch") from None
         if missing := [path for path in paths if not (release.root / path).exists()]:
             raise RefusedError(f"results.toml: {name} measures {missing[0]}, which does not exist; correct its paths")
         command = ("diff", "--name-only", "--no-renames", commit, "--", *paths)

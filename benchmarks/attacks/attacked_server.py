@@ -199,7 +199,7 @@ def measure(kind: str, revision: str, text: str, sizes: list[int]) -> list[Row]:
 
 
 async def load_all(kind: str, revision: str) -> None:
-    """Send each message once: what is loaded and compiled for it is no part of its cost."""
+    """Send each message once: what is loaded and compiled for it is not a part of its cost."""
     async with Driver(application(kind)) as driver:
         for attack in attacks(revision):
             session = await session_of(driver, revision)

@@ -195,7 +195,7 @@ class Search:
         return any(self._uses(where, part) for where, part in parts) or bool(self.attributes - self.own)
 
     def _member(self, module: Module, part: ast.AST, name: str) -> Iterator[tuple[Module, ast.AST]]:
-        """Yield the parts of a class that one of its tests uses; a part that is no class stays."""
+        """Yield the parts of a class that one of its tests uses; a part that is not a class stays."""
         if not isinstance(part, ast.ClassDef):
             yield module, part
             return

@@ -49,7 +49,7 @@ class Target(NamedTuple):
 
 
 def read_jsonrpc(data: bytes) -> None:
-    """Decode a message or a batch; what is no message is a MalformedMessage."""
+    """Decode a message or a batch; what is not a message is a MalformedMessage."""
     message = jsonrpc.decode(data)
     for item in message if isinstance(message, list) else [message]:
         assert isinstance(item, (*_MESSAGES, jsonrpc.MalformedMessage)), item
@@ -136,7 +136,7 @@ def _verifier() -> tuple[JWTVerifier, bytes]:
 
 
 def read_token(data: bytes) -> None:
-    """Verify a token; two bytes that are no ASCII begin one whose header and claims are the rest."""
+    """Verify a token; two bytes that are not ASCII begin one whose header and claims are the rest."""
     verifier, right = _verifier()
     if data.startswith(b"\xff\xfe"):
         head, _, claims = data[2:].partition(b"\n")

@@ -148,7 +148,7 @@ class SchemaCatalog:
 
     @property
     def _parted(self) -> list[tuple[Revision, Revision]]:
-        """Return the revisions that are no neighbours because of an inserted one: the followed one, and the other."""
+        """Return the revisions that are not neighbours because of an inserted one: the followed one, and the other."""
         order = list(self.pins)
         parted = [(pins.follows, id) for id, pins in self.pins.items() if pins.follows]
         parted = [(older, id) for older, id in parted if order.index(id) - order.index(older) > 1]

@@ -102,7 +102,7 @@ def data() -> str:
 
 
 def _rows(data: dict[str, Any]) -> int:
-    """Return how many rows there are: the entries of arrays of tables, and those of tables that are no group."""
+    """Return how many rows there are: the entries of arrays of tables, and those of tables that are not a group."""
     arrays = sum(len(rows) for rows in data.values() if isinstance(rows, list))
     return arrays or sum(len(group) if isinstance(group, dict) else 1 for group in data.values())
 

@@ -9,7 +9,7 @@ author = "the authors of mcp-codegen"
 release = os.environ.get("SITE_RELEASE", "")
 extensions = ["myst_parser"]
 myst_heading_anchors = 4
-# Blocks of output have places where anything may stand, which are no JSON.
+# Blocks of output have places where anything may stand, which are not JSON.
 suppress_warnings = ["misc.highlighting_failure"]
 nitpicky = True
 

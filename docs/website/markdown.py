@@ -59,7 +59,7 @@ def links(text: str) -> list[str]:
 
 
 def _links(prose: str, file: Path, paths: dict[Path, str]) -> str:
-    """Return prose whose links lead to pages of the site; one to a file that is no page becomes its path."""
+    """Return prose whose links lead to pages of the site; one to a file that is not a page becomes its path."""
 
     def link(match: re.Match[str]) -> str:
         name, _, anchor = match["target"].partition("#")

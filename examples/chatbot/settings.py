@@ -18,7 +18,7 @@ _ESCAPED: Final = {"n": "\n", "r": "\r", "t": "\t"}
 def load_env_file(folder: Path) -> Path | None:
     """Set the variables of the nearest `.env`, in this folder or above, that are not set. Return its path, if any.
 
-    Raises ValueError with a one-line message for a line that is no assignment.
+    Raises ValueError with a one-line message for a line that is not an assignment.
     """
     path = next((path for one in (folder, *folder.parents) if (path := one / ".env").is_file()), None)
     if path is None:

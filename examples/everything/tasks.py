@@ -25,7 +25,7 @@ def start(call: Call, name: str) -> Any:
     """Run a tool as a task. Raises JSONRPCError for a tool that cannot run as one."""
     tool = available(call.t, call.state).get(name)
     if tool is None or not tool.as_task:
-        raise JSONRPCError(_METHOD_NOT_FOUND, f"{name!r} is no tool that can run as a task")
+        raise JSONRPCError(_METHOD_NOT_FOUND, f"{name!r} is not a tool that can run as a task")
     _make_room(call.state)
     now, task_id = _now(), secrets.token_hex(8)
     fields: dict[str, Any] = {

@@ -28,7 +28,7 @@ _ORDER: Final = {
 
 
 class Entry(NamedTuple):
-    """An entry of a folder; a link is no folder."""
+    """An entry of a folder; a link is not a folder."""
 
     name: str
     is_folder: bool
@@ -44,7 +44,7 @@ class FileOperations:
 
     @contextmanager
     def _file(self, path: str) -> Generator[BinaryIO]:
-        """Open a file; what is no regular file is refused."""
+        """Open a file; what is not a regular file is refused."""
         try:
             with self._folders.parent(path) as (folder, name):
                 # Non-blocking, because opening a named pipe would otherwise wait for its other end.

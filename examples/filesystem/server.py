@@ -165,7 +165,7 @@ def edit_file(
 
 @app.tool(title="Create directory", annotations=CREATES)
 def create_directory(folders: Allowed, path: str) -> Text:
-    """Create a folder, and the folders that it is in. One that exists is no error."""
+    """Create a folder, and the folders that it is in. One that exists is not an error."""
     FileOperations(folders).make_folder(folders.resolve(path))
     return text_result(f"Successfully created directory {path}")
 
@@ -222,7 +222,7 @@ def main() -> None:
     for argument in sys.argv[1:]:
         folder = Path(argument).expanduser()
         if not folder.is_dir():
-            sys.exit(f"{argument!r} is no folder. Name the allowed folders: server.py FOLDER …")
+            sys.exit(f"{argument!r} is not a folder. Name the allowed folders: server.py FOLDER …")
         command_line.append(str(folder.absolute()))
     app.run("stdio")
 

@@ -73,7 +73,7 @@ class Emitter:
         return form["is"] == "alias" and (form["type"]["is"] == "union" or is_texts(form["type"]))
 
     def behind(self, form: Form) -> Form:
-        """Return a form behind the aliases that are no types of their own in Rust."""
+        """Return a form behind the aliases that are not types of their own in Rust."""
         while form["is"] == "ref" and self.types[form["name"]]["is"] == "alias" and not self.is_enum(form["name"]):
             form = self.types[form["name"]]["type"]
         return form

@@ -25,7 +25,7 @@ MAX_ROWS: Final = 200  # More rows are of no use to a model.
 MAX_CHARACTERS: Final = 1 << 20  # Of one result.
 SECONDS: Final = 5.0
 SETTINGS: Final = {"default_transaction_read_only": "on", "statement_timeout": "5s", "application_name": "mcp"}
-# Reading is no limit for such a role: it reads files of the server, and runs programs there.
+# Reading is not a limit for such a role: it reads files of the server, and runs programs there.
 POWERFUL: Final = """
     SELECT rolsuper OR EXISTS (
         SELECT FROM unnest('{pg_read_server_files,pg_write_server_files,pg_execute_server_program}'::text[]) AS name

@@ -119,7 +119,7 @@ async def listening_at(host: str, port: int, servers: Sequence[Any]) -> AsyncGen
             return
         await serve(servers, WebSocketTransport(connection))
 
-    # A web page may open a WebSocket to any host: only clients without an Origin header, which are no browsers, pass.
+    # A web page may open a WebSocket to any host: only clients without an Origin header, which are not browsers, pass.
     async with serve_websocket(
         handle, host, port, subprotocols=[SUBPROTOCOL], origins=[None], max_size=MAX_BYTES
     ) as listener:

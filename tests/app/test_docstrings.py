@@ -74,7 +74,7 @@ EPYDOC = """Find a place.
     """
 PROSE = """Find a place.
 
-    Note: this is no section.
+    Note: this is not a section.
     Args are described elsewhere:
     city and days.
     """
@@ -108,7 +108,7 @@ async def test_arguments_are_described_and_what_schemas_say_is_not_repeated(docs
 
 async def test_prose_is_the_description_as_it_is() -> None:
     text, arguments = await described(PROSE)
-    assert text == "Find a place.\n\nNote: this is no section.\nArgs are described elsewhere:\ncity and days."
+    assert text == "Find a place.\n\nNote: this is not a section.\nArgs are described elsewhere:\ncity and days."
     assert arguments == {"city": None, "days": None}
 
 

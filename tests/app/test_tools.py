@@ -27,7 +27,7 @@ async def definition(name: str) -> dict[str, Any]:
 
 
 async def text_of(name: str, **arguments: Any) -> str:
-    """The only text of a result that is no error."""
+    """The only text of a result that is not an error."""
     result = await app.call_tool(name=name, arguments=arguments)
     assert result.is_error is None, result
     [content] = result.content

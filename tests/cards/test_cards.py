@@ -184,7 +184,7 @@ def test_an_app_without_a_possible_card_is_refused_before_it_serves(app: App, me
         ({"name": "weather"}, "must be reverse DNS with one slash"),
         ({"description": ""}, "the description has 0 characters"),
         ({"url": "example.com/mcp"}, "must be a URL"),
-        ({"repository": "https://example.com/x"}, "is no URL of github.com or gitlab.com; leave it out"),
+        ({"repository": "https://example.com/x"}, "is not a URL of github.com or gitlab.com; leave it out"),
     ],
 )
 def test_a_wrong_card_names_the_value_and_the_rule(settings: dict[str, Any], message: str) -> None:

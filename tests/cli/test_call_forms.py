@@ -160,7 +160,7 @@ def test_each_kind_of_field_is_read_and_a_wrong_value_is_asked_again() -> None:
         "action": "accept",
         "content": {"text": "ab", "number": 1.5, "flag": True, "one": "b", "several": ["x", "z"], "named": "q"},
     }
-    for reason in ("write 2 to 3 characters", "'x' is no number", "write a number from 1", "write y or n"):
+    for reason in ("write 2 to 3 characters", "'x' is not a number", "write a number from 1", "write y or n"):
         assert reason in shown
     assert "'c' is none of the choices" in shown and "2. Queue (q)" in shown and "(string, optional)" in shown
 

@@ -34,7 +34,7 @@ GUARD = '\n\nif __name__ == "__main__":\n    server.run()\n'
         ("from fastmcp import FastMCP\nmcp = FastMCP('a')\nmcp.run()\n", "", 2),
         ("from mcp_generated import App\nfrom mcp import types\napp = App('a')\n", "", 0),
         ("from shop import app\n", "", 0),
-        ("this is no Python", "", 0),
+        ("this is not Python", "", 0),
     ],
 )
 def test_a_file_of_another_sdk_is_run_as_a_program(tmp_path: Path, source: str, name: str, words: int) -> None:

@@ -220,7 +220,7 @@ def test_checking_finds_names_that_are_there_twice(tmp_path: Path) -> None:
 
 
 def test_checking_has_no_problem_with_what_is_right(tmp_path: Path) -> None:
-    """Endpoints are no folders, URLs have no command, and some hosts expand variables."""
+    """Endpoints are not folders, URLs have no command, and some hosts expand variables."""
     right = {
         "served": {"command": sys.executable, "args": ["--path", "/api/mcp", "--out", "x", str(tmp_path)]},
         "remote": {"type": "http", "url": "https://example.com/mcp", "headers": {"Authorization": "Bearer ${TOKEN}"}},

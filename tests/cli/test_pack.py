@@ -230,7 +230,7 @@ def changed(place: str, value: object) -> dict[str, Any]:
     [
         ("manifest_version", "9", "manifest_version is '9'"),
         ("inputSchema", {}, "inputSchema: no key of manifest 0.4"),
-        ("version", "latest", "version 'latest' is no version"),
+        ("version", "latest", "version 'latest' is not a version"),
         ("description", "", "description is missing or empty"),
         ("author", {}, "author.name is missing"),
         ("server.type", "docker", "server.type is 'docker'"),

@@ -118,8 +118,8 @@ def test_a_program_is_started_from_the_folder_of_the_bundle(
     [
         (["--", "npx", "shop"], "a bundle has the server itself: pass its Python file, -- node FILE, or -- ./PROGRAM"),
         (["--", "node"], "node: which file does it run? pass -- node dist/index.js"),
-        (["shop.js"], "shop.js: is no Python file; pass another program as a command: -- node dist/index.js"),
-        (["https://shop.example/mcp"], "is no Python file; pass another program as a command: -- node dist/index.js"),
+        (["shop.js"], "shop.js: is not a Python file; pass another program as a command: -- node dist/index.js"),
+        (["https://shop.example/mcp"], "not a Python file; pass another program as a command: -- node dist/index.js"),
         ([], "pack takes one server: a Python file, or -- and its command"),
         (["server.py", "--for", "this", "--python", "4"], "--python 4: is a version such as 3.12"),
     ],

@@ -1,4 +1,4 @@
-"""A server's contract is locked and changed, and each change is found with its severity; what is no change is not."""
+"""A server's contract is locked and changed, and each change is found with its severity, and nothing else."""
 
 from __future__ import annotations
 

@@ -143,7 +143,7 @@ def test_a_server_without_metrics_is_an_error_that_names_the_line_to_write(capsy
     assert main([url]) == 2
     assert f"error: {url}/metrics cannot be reached: " in capsys.readouterr().err
     assert main(["127.0.0.1:8000"]) == 2
-    assert "is no URL: write http://127.0.0.1:8000" in capsys.readouterr().err
+    assert "is not a URL: write http://127.0.0.1:8000" in capsys.readouterr().err
 
 
 @pytest.mark.long

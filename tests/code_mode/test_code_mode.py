@@ -132,7 +132,7 @@ order
         ("def f(x):\n    return 1 / x\nf(0)", "line 3: f(0)\nline 2 in f: return 1 / x\nZeroDivisionError"),
         ("get_orders('a')", "line 1: get_orders('a')\nNameError: name 'get_orders' is not defined"),
         ("def (", "line 1"),
-        ("run_python('1')", "NameError"),  # The tools of code mode are no functions.
+        ("run_python('1')", "NameError"),  # The tools of code mode are not functions.
     ],
 )
 async def test_an_error_names_the_line(code: str, text: str) -> None:

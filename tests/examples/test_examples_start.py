@@ -104,5 +104,5 @@ async def test_the_first_argument_names_another_program(name: str, program: str)
 
 @pytest.mark.long
 async def test_a_name_that_is_no_program_is_an_argument_of_the_first_one(tmp_path: Path) -> None:
-    with pytest.raises(MCPError, match="'decorated' is no folder"):
+    with pytest.raises(MCPError, match="'decorated' is not a folder"):
         await tools_of([sys.executable, "-m", "examples.filesystem", "decorated"])

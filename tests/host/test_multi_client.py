@@ -160,7 +160,7 @@ async def test_a_file_opens_a_client_for_each_of_its_entries(tmp_path: Path, mon
 
 
 WRONG_ENTRIES: list[tuple[Any, str]] = [
-    ("uvx server", "is no object"),
+    ("uvx server", "is not an object"),
     ({}, "'command' is missing"),
     ({"command": ""}, "'command' is missing"),
     ({"command": 5}, "'command' must be a string"),

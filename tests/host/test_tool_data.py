@@ -353,7 +353,7 @@ HOSTILE: dict[str, Any] = {
             "allOf": [1],
         },
     },
-    "titles that are no names": {"type": "object", "title": "1; import os", "properties": {"a": {"type": "integer"}}},
+    "titles that are not names": {"type": "object", "title": "1; import os", "properties": {"a": {"type": "integer"}}},
 }
 
 

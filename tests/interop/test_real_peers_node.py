@@ -108,7 +108,7 @@ def test_what_goes_wrong_in_a_tool_is_a_result_and_an_unknown_one_too() -> None:
 
 def test_the_server_gets_a_small_environment(monkeypatch: pytest.MonkeyPatch, transport: str) -> None:
     if transport != "stdio":
-        pytest.skip("the server is no child of the client")
+        pytest.skip("the server is not a child of the client")
     monkeypatch.setenv("A_SECRET", "of the parent")
 
     async def conversation(client: Everything) -> None:

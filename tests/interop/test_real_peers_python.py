@@ -223,7 +223,7 @@ def test_prompts_are_filled_in(seen: Seen) -> None:
 def test_arguments_are_completed_with_at_most_a_hundred_values(seen: Seen) -> None:
     completions = {name: result["completion"] for name, result in seen.completion.items() if "completion" in result}
     assert completions["city"] == {"values": ["Paris", "Pau", "Padua"], "total": 3, "hasMore": False}
-    # Before 2025-06-18 there is no context, and what is no context narrows nothing down.
+    # Before 2025-06-18 there is no context, and what is not a context narrows nothing down.
     narrowed = ["Paris", "Pau"] if seen.revision >= "2025-06-18" else ["Paris", "Pau", "Padua"]
     assert completions["city in France"]["values"] == narrowed
     assert len(completions["number"]["values"]) == 100

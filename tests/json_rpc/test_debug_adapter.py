@@ -197,7 +197,7 @@ def test_a_message_beyond_the_limit_is_what_it_was() -> None:
     [
         (MANIFEST + 'messages = "dap"\n', "messages = 'dap' is unknown; set it to json-rpc or debug-adapter"),
         (MANIFEST + 'reverse = ["ask"]\n', "reverse = ['ask'] must be a list of commands of 'debug-adapter'"),
-        (DEBUGGED.replace('"ask"', '"goto"'), "`reverse` names 'goto', which is no command of the document"),
+        (DEBUGGED.replace('"ask"', '"goto"'), "`reverse` names 'goto', which is not a command of the document"),
         (DEBUGGED.replace('["ask"]', "[1]"), "reverse = [1] must be a list"),
         (DEBUGGED.replace("json-schema", "open-rpc"), "goes with format = 'json-schema'"),
         (DEBUGGED + '[cancel]\nmethod = "cancel"\nproperty = "requestId"\n', "without [cancel]"),

@@ -248,7 +248,7 @@ async def test_responses_that_are_none_are_errors_that_say_so(package: ModuleTyp
     cases: list[tuple[httpx2.Response, type[Exception], str]] = [
         (httpx2.Response(502, content=b"<html>"), HTTPStatusError, "status 502, without a response of JSON-RPC"),
         (httpx2.Response(200, content=b"<html>"), InvalidResponseError, "not JSON"),
-        (httpx2.Response(200, json={**result, "id": 7}), InvalidResponseError, "no response to this request"),
+        (httpx2.Response(200, json={**result, "id": 7}), InvalidResponseError, "not a response to this request"),
         (httpx2.Response(200, json={**result, "result": {"text": 3}}), InvalidResponseError, "the result of echo"),
         (httpx2.Response(200, json={"jsonrpc": "2.0", "id": None, "error": {"code": -1, "message": "no"}}),
          RemoteJSONRPCError, "no"),
@@ -272,7 +272,7 @@ async def test_a_stream_may_be_one_response_and_its_events_are_checked(package: 
     async with package.Client().connect(URL, http=answering(stream_of(result, {**result, "id": 2}))) as client:
         stream = client.count(t.CountParams(text="x"))
         assert (await anext(stream)).text == "x"
-        with pytest.raises(InvalidResponseError, match="no response to this request"):
+        with pytest.raises(InvalidResponseError, match="not a response to this request"):
             await anext(stream)
 
 
@@ -333,11 +333,11 @@ async def test_a_client_is_used_inside_of_its_block_and_once(package: ModuleType
     [
         (MANIFEST + 'streams = ["count"]\n', "server", "must be a list of methods, with framing = 'http'"),
         (HTTP.replace('["count"]', '"count"'), "server", "streams = 'count' must be a list of methods"),
-        (HTTP.replace("count", "other"), "server", "`streams` names 'other', which is no request of the document"),
-        (HTTP.replace("count", "note"), "server", "`streams` names 'note', which is no request of the document"),
+        (HTTP.replace("count", "other"), "server", "`streams` names 'other', which is not a request of the document"),
+        (HTTP.replace("count", "note"), "server", "`streams` names 'note', which is not a request of the document"),
         (HTTP + '[cancel]\nmethod = "a"\nproperty = "b"\n', "server", "without \\[cancel\\]"),
         (HTTP.replace('["count"]', "[]"), "client", "the server sends 'echo', which framing = 'http' cannot carry"),
-        (HTTP + '[results]\necho = "EchoParams"\n', "server", "'echo', which is no request without a result"),
+        (HTTP + '[results]\necho = "EchoParams"\n', "server", "'echo', which is not a request without a result"),
         (HTTP + "[results]\necho = 1\n", "server", "needs the name of a definition"),
     ],
     ids=["lines", "text", "unknown", "notification", "cancel", "server", "result", "no name"],

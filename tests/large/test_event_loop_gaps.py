@@ -99,7 +99,7 @@ def limit_message(kind: str) -> bytes:
 @pytest.mark.parametrize("kind", KINDS)
 async def test_a_server_over_http_does_other_work_beside_the_longest_message(kind: str) -> None:
     asgi = application().asgi()
-    await answered(asgi, body_of(kind, 100))  # What is loaded and compiled once is no part of the gap.
+    await answered(asgi, body_of(kind, 100))  # What is loaded and compiled once is not a part of the gap.
     for body in (limit_message(kind), body_of(kind, 7_900_000)):
 
         async def send(body: bytes = body) -> None:

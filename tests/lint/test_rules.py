@@ -280,6 +280,6 @@ def test_nine_hundred_tools_take_less_than_two_seconds_of_a_processor() -> None:
 
 
 def test_an_output_schema_is_no_input_schema() -> None:
-    """What model APIs refuse of arguments is no fault of results, which they never see."""
+    """What model APIs refuse of arguments is not a fault of results, which they never see."""
     shape: Json = {"type": "object", "properties": {"$top": {"type": "array"}, "a": {"const": 1}}}
     assert names(tools(output(**shape))) == set()

@@ -1,4 +1,4 @@
-"""Blocks of the documentation that are no Python: commands have options that exist, data can be read."""
+"""Blocks of the documentation that are not Python: commands have options that exist, data can be read."""
 
 from __future__ import annotations
 

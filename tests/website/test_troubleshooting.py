@@ -34,7 +34,7 @@ def test_every_public_class_of_errors_has_an_anchor_and_says_what_to_do(name: st
 
 def test_no_class_of_errors_is_described_that_is_not_there() -> None:
     errors = PAGE.split("\n## Errors\n")[1]
-    # Programs catch it as LocalError, and as ImportError: it is no name of the front door.
+    # Programs catch it as LocalError, and as ImportError: it is not a name of the front door.
     assert set(re.findall(r"^### (\w+)$", errors, re.M)) == _CLASSES | {NotInstalledError.__name__}
     assert len(_CLASSES) >= 19
 

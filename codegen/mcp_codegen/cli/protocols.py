@@ -177,7 +177,7 @@ def official_files(
     """Return the files of a form by their paths. Raises CodegenError for a form or a revision that does not exist."""
     forms = {form.name: form for form in schemas.forms.forms.values()}
     if name not in forms:
-        raise CodegenError(f"{name!r} is no form in official.toml; the forms are {', '.join(forms) or 'none'}")
+        raise CodegenError(f"{name!r} is not a form in official.toml; the forms are {', '.join(forms) or 'none'}")
     ids = list(schemas.pins)
     ids = ids[: ids.index(schemas.require_revision(until or forms[name].until)) + 1]
     definitions = {id: [*schemas.normalized(id)[0]["$defs"]] for id in ids}

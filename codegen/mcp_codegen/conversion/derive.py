@@ -362,7 +362,7 @@ class _StepBuilder:
         return self._replacement(source_object.name, target_arms, holder, wire)
 
     def _value_arm_plan(self, arm: Type, target_arms: list[Type], holder: str, wire: str) -> Plan:
-        """Return the plan of an arm that is no object with properties of its own."""
+        """Return the plan of an arm that is not an object with properties of its own."""
         alike = [other for other in target_arms if self._containment.holds(arm, other)]
         alike = alike or [other for other in target_arms if _alike(arm, other)]
         if alike:
@@ -501,8 +501,8 @@ class _StepBuilder:
             (action, value), *_ = row.values.items()
             if action == "use" and not self._target.allows(field.type, value):
                 raise OverlayError(
-                    f"{row} is untrue: {value!r} is no value of {holder}.{field.wire} in {self._step.target}; correct "
-                    "the row",
+                    f"{row} is untrue: {value!r} is not a value of {holder}.{field.wire} in {self._step.target}; "
+                    "correct the row",
                     rule="overlay",
                     at=row.place,
                 )

@@ -127,7 +127,7 @@ def _rows(path: Path, tables: Mapping[str, Any]) -> Iterator[ConversionRule]:
         if kinds is None:
             raise OverlayError(f"{path}: unknown table {table!r}; the tables are {', '.join(_PLACES)}")
         if not is_list(entries):
-            raise OverlayError(f"{path}: {table} is no table of rows; write each row below [[{table}]]")
+            raise OverlayError(f"{path}: {table} is not a table of rows; write each row below [[{table}]]")
         for entry in entries:
             yield _row(path, table, kinds, entry)
 

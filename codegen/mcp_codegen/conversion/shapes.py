@@ -45,12 +45,12 @@ def is_among(value: object, allowed: tuple[object, ...]) -> bool:
 
 
 def maximum_fits(bound: float | None, other: float | None) -> bool:
-    """Return True if what is at most `bound` is at most `other`; None is no bound."""
+    """Return True if what is at most `bound` is at most `other`; None is not a bound."""
     return other is None or (bound is not None and bound <= other)
 
 
 def minimum_fits(bound: float | None, other: float | None) -> bool:
-    """Return True if what is at least `bound` is at least `other`; None is no bound."""
+    """Return True if what is at least `bound` is at least `other`; None is not a bound."""
     return other is None or (bound is not None and bound >= other)
 
 

@@ -238,7 +238,7 @@ def _merged(manifest: Manifest, schema: Schema, core: Schema) -> Schema:
             )
         arms = merged.get(role, {"anyOf": []})
         others = {key: value for key, value in arms.items() if key not in ("anyOf", "$ref")}
-        present = arms.get("anyOf") or [{"$ref": arms["$ref"]}] * ("$ref" in arms)  # One message is no union.
+        present = arms.get("anyOf") or [{"$ref": arms["$ref"]}] * ("$ref" in arms)  # One message is not a union.
         merged[role] = {**others, "anyOf": [*present, *({"$ref": REF + name} for name in names)]}
     return merged
 

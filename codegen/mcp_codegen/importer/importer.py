@@ -397,7 +397,7 @@ def _is_erased(target: Schema) -> bool:
 
 
 def _enumeration(literals: list[Any]) -> Schema:
-    """Return values as the official tool writes them: with a type if all have the same one; numbers are no integers."""
+    """Return values as the official tool writes them: with a type if all have the same one; `integer` is `number`."""
     if _is_boolean(literals):
         return {"type": "boolean"}
     kinds = {_kind(value) for value in literals}

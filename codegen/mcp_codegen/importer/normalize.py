@@ -285,7 +285,7 @@ class _Normalizer:
 
     def _names(self, written: ts.TsType, user: str) -> list[str]:
         if not (names := ts.literal_texts(written, self._types)):
-            raise self.error(f"{user} omits what is no name; write the names of the properties as literals")
+            raise self.error(f"{user} omits what is not a name; write the names of the properties as literals")
         return names
 
     def error(self, text: str) -> SchemaError:

@@ -42,7 +42,7 @@ def alias_targets(schema: Schema) -> set[str]:
 
 
 def circular(graph: Mapping[str, set[str]]) -> set[str]:
-    """Return the names that lead to themselves, directly or through others. A name that is no key leads nowhere.
+    """Return the names that lead to themselves, directly or through others. A name that is not a key leads nowhere.
 
     They are in the strongly connected components, by Kosaraju's algorithm, whose steps are as many as the edges.
     """

@@ -70,7 +70,7 @@ _ESCAPED: Final = re.compile(r"[\\^$.*+?()[\]{}|]")
 
 
 class NoLiteralError(ValueError):
-    """The node is no literal with a value in JSON. The argument names the construct, and what to write instead."""
+    """The node is not literal with a value in JSON. The argument names the construct, and what to write instead."""
 
 
 def literal_value(node: Node) -> Value:
@@ -89,14 +89,14 @@ def literal_value(node: Node) -> Value:
         case "null":
             return None
         case "undefined":
-            raise NoLiteralError("`undefined` is no JSON value; write `name?: T` for a property that may be missing")
+            raise NoLiteralError("`undefined` is not a JSON value; write `name?: T` for a property that may be missing")
         case kind if kind in _WRAPPERS:
             inner = [child for child in node.named_children if child.type != "comment"]
             if inner:
                 return literal_value(inner[0])
         case _:
             pass
-    raise NoLiteralError(f"{_shown(node)} is no literal; write a string, an integer, a boolean or `null`")
+    raise NoLiteralError(f"{_shown(node)} is not literal; write a string, an integer, a boolean or `null`")
 
 
 def _string(node: Node) -> str:
@@ -122,7 +122,7 @@ def _escape(written: str) -> str:
     if match is not None:
         number = int(match[1] or match[2] or match[3], 16)
         if number > 0x10FFFF:
-            raise NoLiteralError(f"{written} is no Unicode character; correct the escape sequence")
+            raise NoLiteralError(f"{written} is not a Unicode character; correct the escape sequence")
         return chr(number)
     after = written[1:]
     return "" if after in ("\n", "\r\n", "\r") else _ESCAPES.get(after, after)
@@ -147,7 +147,7 @@ def _number(written: str) -> int | float:
             return float(number)
         return int(number)
     except (ValueError, OverflowError):
-        raise NoLiteralError(f"{written[:40]} is no number; write a decimal number") from None
+        raise NoLiteralError(f"{written[:40]} is not a number; write a decimal number") from None
 
 
 def _signed(node: Node) -> int | float:
@@ -155,7 +155,7 @@ def _signed(node: Node) -> int | float:
     sign = {"-": -1, "+": 1}.get(_text(operator) if operator is not None else "")
     value = literal_value(operand) if operand is not None and operand.type == "number" else None
     if sign is None or not isinstance(value, (int, float)):
-        raise NoLiteralError(f"{_shown(node)} is no literal; write its value")
+        raise NoLiteralError(f"{_shown(node)} is not literal; write its value")
     return sign * value
 
 
@@ -172,7 +172,7 @@ def _text(node: Node) -> str:
 
 
 def syntax_tree(text: str, source: str) -> Node:
-    """Return the root of the syntax tree. Raises SchemaError, with `source` and the line, if the text is no valid
+    """Return the root of the syntax tree. Raises SchemaError, with `source` and the line, if the text is not a valid
     TypeScript."""
     data = text.encode()
     root = _checked(data, source)
@@ -246,7 +246,7 @@ def undeclared(name: str) -> str:
 
 
 def no_interface(user: str, base: str, is_declared: bool) -> str:
-    """Return the text about a base of an interface that is no interface of the schema."""
+    """Return the text about a base of an interface that is not an interface of the schema."""
     remedy = "declare it in schema.ts"
     if is_declared:
         remedy = f"declare {base} as an interface"
@@ -346,7 +346,7 @@ def _interface(node: Node, tags: dict[str, str], source: str) -> ts.InterfaceDec
         for written in _children(clause) if clause.type == "extends_type_clause" else ():
             base = _type(written, source)
             if not isinstance(base, ts.Name):
-                refuse(written, "a base that is no name", "the name of an interface after `extends`", source)
+                refuse(written, "a base that is not a name", "the name of an interface after `extends`", source)
             bases.append(base)
     name = text_of(_field(node, "name", source))
     return ts.InterfaceDeclaration(name, tuple(bases), _object(_field(node, "body", source), source), tags)
@@ -540,7 +540,7 @@ _TYPES: Final[dict[str, Callable[[Node, str], ts.TsType]]] = {
 
 
 def _children(node: Node) -> list[Node]:
-    """Return the named children that are no comments, and `const`, which is a type to the parser."""
+    """Return the named children that are not comments, and `const`, which is a type to the parser."""
     return [child for child in node.children if child.type == "const" or (child.is_named and child.type != "comment")]
 
 

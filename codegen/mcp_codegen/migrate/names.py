@@ -300,7 +300,7 @@ class _Spelled(cst.CSTVisitor):
 
     def visit_Attribute(self, node: cst.Attribute) -> bool:
         node.value.visit(self)
-        return False  # The name of an attribute is no name of the module.
+        return False  # The name of an attribute is not a name of the module.
 
     def visit_Import(self, node: cst.Import) -> None:
         for alias in node.names:

@@ -125,7 +125,7 @@ class Project:
             )
         except cst.ParserSyntaxError as error:
             edited.error = (
-                f"line {error.raw_line}: it is no Python that this version reads: {error.message.splitlines()[0]}"
+                f"line {error.raw_line}: it is not Python that this version reads: {error.message.splitlines()[0]}"
             )
         except (UnicodeError, LookupError, SyntaxError) as error:
             edited.error = f"its encoding cannot be read: {error}"

@@ -329,11 +329,11 @@ def _targets(name: str, types: NamedTypes) -> set[str]:
 
 
 def _problem(schema: Schema) -> str:
-    """Return what no JSON Schema has: a union of nothing, or a bound that is no number; an empty text without it."""
+    """Return what no JSON Schema has: a union of nothing, or a bound that is not a number; an empty text without it."""
     if empty := [key for key in ("anyOf", "type") if schema.get(key) == []]:
         return f"has an empty {empty[0]}, which no value fits; name a type"
     wrong = [key for key in _BOUNDS if type(schema.get(key, 0)) not in (int, float)]
-    return f"has {wrong[0]} = {str(schema[wrong[0]])[:100]}, which is no number; write one" if wrong else ""
+    return f"has {wrong[0]} = {str(schema[wrong[0]])[:100]}, which is not a number; write one" if wrong else ""
 
 
 def _is_map(schema: Schema) -> bool:

@@ -73,7 +73,7 @@ def read_json_schema(
         messages = list(_debug_messages(reader, written, reverse))
         if unknown := sorted({*reverse} - {message.method for message in messages}):
             raise SchemaError(
-                f"{name}: `reverse` names {unknown[0]!r}, which is no command of the document; correct it"
+                f"{name}: `reverse` names {unknown[0]!r}, which is not a command of the document; correct it"
             )
     schema = document_schema(name, reader.read())
     return ProtocolDocument(schema, tuple(messages))

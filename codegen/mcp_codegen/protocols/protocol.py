@@ -191,7 +191,7 @@ def _with_results(messages: tuple[ProtocolMessage, ...], manifest: ProtocolManif
         for message in messages
     ]
     for method in left:
-        text = f"{manifest.name}: [results] names {method!r}, which is no request without a result; remove it"
+        text = f"{manifest.name}: [results] names {method!r}, which is not a request without a result; remove it"
         raise SchemaError(text, at=method)
     return told
 
@@ -257,11 +257,11 @@ def _check_names(methods: tuple[Method, ...], protocol: str) -> None:
 
 
 def _check_http(manifest: ProtocolManifest, methods: tuple[Method, ...]) -> None:
-    """Raise SchemaError for what HTTP cannot carry: messages of the server, and streams of what is no request."""
+    """Raise SchemaError for what HTTP cannot carry: messages of the server, and streams of what is not a request."""
     requests = {row.method for row in methods if row.kind == "request"}
     if unknown := [name for name in manifest.streams if name not in requests]:
         raise SchemaError(
-            f"{manifest.name}: `streams` names {unknown[0]!r}, which is no request of the document; correct it",
+            f"{manifest.name}: `streams` names {unknown[0]!r}, which is not a request of the document; correct it",
             at=unknown[0],
         )
     for row in methods:

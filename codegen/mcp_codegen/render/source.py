@@ -225,7 +225,7 @@ def verify_types_module(source: str, revision: Revision, own: Collection[str] | 
 
 
 def _forward_references(nodes: list[ast.AST]) -> Iterator[str]:
-    """Return the strings that are evaluated as annotations: those of fields and type aliases that are no literal
+    """Return the strings that are evaluated as annotations: those of fields and type aliases that are not literal
     values."""
     annotations = [node.annotation for node in nodes if isinstance(node, ast.AnnAssign)]
     calls = (node for node in nodes if isinstance(node, ast.Call) and _is_name(node.func, "TypeAliasType"))
@@ -246,7 +246,7 @@ def _is_name(node: ast.expr, name: str) -> bool:
 
 
 def _names(quoted: str) -> set[str]:
-    """Return the names in a quoted annotation; its whole text if it is no type expression."""
+    """Return the names in a quoted annotation; its whole text if it is not a type expression."""
     try:
         nodes = list(ast.walk(ast.parse(quoted, mode="eval")))
     except SyntaxError:

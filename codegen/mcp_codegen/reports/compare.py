@@ -13,7 +13,7 @@ from .changes import DiffChange, removable_from
 from .values import Relation, TypeComparison, directions, sender
 from .witness import METHOD_HEADER, NAME_HEADER, Evidence, Place, http_values, no_type
 
-# The changes that are no change of a method or of a type: constants, error codes, the lifecycle, and HTTP.
+# The changes that are not a change of a method or of a type: constants, error codes, the lifecycle, and HTTP.
 
 _BOTH: Final[Sequence[ir.Side]] = ("client", "server")
 # The features of the HTTP transport, and the side whose messages they change.

@@ -210,7 +210,7 @@ def type_schema(written: Type) -> Schema:
 
 
 def place_schema(revision: Revision, place: str) -> Schema:
-    """Return the schema of what stands at a place that is no type, such as `calls client_to_server`."""
+    """Return the schema of what stands at a place that is not a type, such as `calls client_to_server`."""
     kind, _, rest = place.partition(" ")
     match kind:
         case "calls":

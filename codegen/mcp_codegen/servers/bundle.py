@@ -271,8 +271,8 @@ def command_form(command: Sequence[str], root: Path, npm: JsonObject, manifest: 
     file = Path(rest[0] if is_node else command[0])
     if not file.is_file() or not file.resolve().is_relative_to(root):
         raise CodegenError(
-            f"{file}: is no file in {root}; a bundle has the server itself: pass its Python file, -- node FILE, or -- "
-            "./PROGRAM"
+            f"{file}: is not a file in {root}; a bundle has the server itself: pass its Python file, -- node FILE, or "
+            "-- ./PROGRAM"
         )
     entry_point = file.resolve().relative_to(root).as_posix()
     path = f"${{__dirname}}/{entry_point}"
@@ -448,7 +448,7 @@ def read_bundle(path: Path) -> tuple[JsonObject, list[str]]:
             names = bundle.namelist()
             document: object = json.loads(bundle.read("manifest.json"))
     except (OSError, zipfile.BadZipFile, KeyError, ValueError) as error:
-        raise CodegenError(f"{path}: is no bundle with a manifest.json: {error}") from None
+        raise CodegenError(f"{path}: is not a bundle with a manifest.json: {error}") from None
     if not is_object(document):
         raise CodegenError(f"{path}: manifest.json must be an object")
     return document, names
@@ -467,7 +467,7 @@ def problems_of(manifest: JsonObject, names: Sequence[str]) -> Iterator[str]:
     yield from (f"{key}: no key of manifest {version}" for key in manifest if key not in known)
     yield from (f"{key} is missing or empty" for key in _NEEDED if not manifest.get(key))
     if not _VERSION.fullmatch(str(manifest.get("version"))):
-        yield f"version {manifest.get('version')!r} is no version; write 1.0.0"
+        yield f"version {manifest.get('version')!r} is not a version; write 1.0.0"
     author = manifest.get("author")
     if not (is_object(author) and author.get("name")):
         yield "author.name is missing"

@@ -348,7 +348,7 @@ def _imported(tree: ast.Module) -> Iterator[str]:
 
 
 def refuse_no_command(word: str) -> None:
-    """Raise CodegenError for a word that is no command, and that means something which is passed in another form."""
+    """Raise CodegenError for a word that is not a command, and that means something which is passed in another form."""
     if shutil.which(word) is not None:
         return
     if Path(word).is_dir():
@@ -356,7 +356,7 @@ def refuse_no_command(word: str) -> None:
     if runner := _RUNNERS.get(PureWindowsPath(word).suffix):
         raise CodegenError(f"{word}: is not run by itself; pass the program that runs it: -- {runner} {word}")
     if "://" in word:
-        raise CodegenError(f"{word}: is no URL of a server; pass one that begins with http:// or https://")
+        raise CodegenError(f"{word}: is not a URL of a server; pass one that begins with http:// or https://")
     if (match := _ADDRESS.fullmatch(word)) and (match[3] or match[4] or match[1] == "localhost"):
         scheme = "http" if match[1] == "localhost" or match[2] else "https"
-        raise CodegenError(f"{word}: is no command here; a URL has its scheme: {scheme}://{word}")
+        raise CodegenError(f"{word}: is not a command here; a URL has its scheme: {scheme}://{word}")

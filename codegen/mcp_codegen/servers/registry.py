@@ -332,7 +332,7 @@ def with_owner(readme: str, name: str) -> str:
 
 
 def read_stored(path: Path) -> JsonObject | None:
-    """Return a server.json, None if there is no such file. Raises CodegenError if it is no object."""
+    """Return a server.json, None if there is no such file. Raises CodegenError if it is not an object."""
     if not path.is_file():
         return None
     try:

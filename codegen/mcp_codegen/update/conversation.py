@@ -48,7 +48,7 @@ class Conversation:
         self.types: Any = None
         self.parse: Any = None
         self.failure = LastFailure()
-        self.left_out = LastFailure(logging.WARNING)  # What conversion leaves out of a list, which is no error.
+        self.left_out = LastFailure(logging.WARNING)  # What conversion leaves out of a list, which is not an error.
 
     @contextmanager
     def step(self, at: str) -> Generator[None]:

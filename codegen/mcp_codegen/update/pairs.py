@@ -68,7 +68,7 @@ class Pairs:
         self.cells = 0
         self.turn = 0  # Which of the samples a handler returns.
         self.failure = LastFailure()
-        self.left_out = LastFailure()  # What conversion leaves out of a list, which is no error.
+        self.left_out = LastFailure()  # What conversion leaves out of a list, which is not an error.
         self.left_out.setLevel(logging.WARNING)
         self.package = importlib.import_module(plan["package"])
         self.parse = importlib.import_module("mcp_runtime.protocol.models").validator

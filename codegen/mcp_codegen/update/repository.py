@@ -40,7 +40,7 @@ def read_snapshot(source: str, ref: str, folder: Path) -> Snapshot:
     `source` is a checkout, a bare repository, or a URL, of which only this commit is fetched.
     """
     if _REF.fullmatch(ref) is None or ".." in ref:
-        raise CodegenError(f"--ref {ref!r} is no name of a tag, a branch or a commit; pass one, such as --ref main")
+        raise CodegenError(f"--ref {ref!r} is not a name of a tag, a branch or a commit; pass one, such as --ref main")
     git = _local(source) if Path(source).is_dir() else _fetched(source, ref, folder / "git")
     name_of_commit = ref if Path(source).is_dir() else "FETCH_HEAD"
     commit = git.line("rev-parse", "--verify", "--quiet", f"{name_of_commit}^{{commit}}") or git.line(
@@ -69,7 +69,7 @@ def read_snapshot(source: str, ref: str, folder: Path) -> Snapshot:
 def _local(source: str) -> _Git:
     git = _Git(Path(source))
     if not git.line("rev-parse", "--git-dir"):
-        raise CodegenError(f"{source}: is no git repository; pass a checkout, a bare repository or a URL with --from")
+        raise CodegenError(f"{source}: is not a git repository; pass --from a checkout, a bare one or a URL")
     return git
 
 

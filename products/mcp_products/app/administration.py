@@ -110,7 +110,7 @@ class Administration:
             provider: An object of a subclass of `Provider`, such as `FileSystemProvider(folder)`.
             prefix: The prefix of its names and URIs, as of `mount`; by default none.
 
-        Raises LocalError for something that is no provider, and if a client has connected.
+        Raises LocalError for something that is not a provider, and if a client has connected.
         """
         self._check_addition("add_provider", "Provider", provider, Provider)
         provider.attach(self, prefix)
@@ -122,7 +122,7 @@ class Administration:
         Args:
             transform: An object of a subclass of `Transform`, such as `BM25SearchTransform()`.
 
-        Raises LocalError for something that is no transform, if this app is mounted, and if a client has
+        Raises LocalError for something that is not a transform, if this app is mounted, and if a client has
         connected.
         """
         self._check_addition("add_transform", "Transform", transform, transforms.Transform)

@@ -435,7 +435,7 @@ class Lifespan:
     def __or__(self, other: object) -> Lifespan:
         """Return a lifespan that enters this one, then the other one. Raises TypeError for another object."""
         if not isinstance(other, Lifespan):
-            raise TypeError(f"{shown(other)} is no Lifespan: write first | lifespan(second)")
+            raise TypeError(f"{shown(other)} is not a Lifespan: write first | lifespan(second)")
         composed = Lifespan(self._functions[0])
         composed._functions = [*self._functions, *other._functions]
         composed.__name__ = f"{self.__name__} | {other.__name__}"

@@ -400,7 +400,7 @@ class Registry(ProvidedItems):
 
 
 def _suggested_text(value: object) -> str:
-    """Return a suggestion of a completion as text. Raises UnwritableValueError for what is no single value."""
+    """Return a suggestion of a completion as text. Raises UnwritableValueError for what is not a single value."""
     try:
         plain = value if isinstance(value, str) else to_jsonable_python(value, fallback=fallback)
     except ValueError:

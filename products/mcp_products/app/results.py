@@ -39,7 +39,7 @@ else:  # Imported when they are used.
     errors = LazyModule("pydantic.errors")
 
 WRAPPED_KEY: Final = "result"
-_WRAPPED: Final = "x-fastmcp-wrap-result"  # So FastMCP marks the schema of a value that is no object, for its clients.
+_WRAPPED: Final = "x-fastmcp-wrap-result"  # FastMCP marks a value that is not an object so, for its clients.
 
 _CONTENT: Final = (Image, Audio, File)
 _BASES: Final = (str, bool, int, float, bytes)  # A subclass that pydantic does not know is written as one of these.

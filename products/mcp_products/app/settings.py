@@ -54,11 +54,9 @@ if TYPE_CHECKING:
 
     from mcp_products.cards.card import ServerCard
     from mcp_products.extensions.tasks import store as task_store
-    from mcp_products.extensions.tasks.store import TaskOptions, TaskStore
     from mcp_runtime.http.authentication import Protection
     from mcp_runtime.stores import Store
     from mcp_runtime.transports.http_server import app as http_server
-    from mcp_runtime.transports.http_server.app import HTTPLimits, Owner
     from mcp_runtime.transports.http_server.events import EventStore
 else:
     task_store = LazyModule("mcp_products.extensions.tasks.store")
@@ -106,7 +104,7 @@ class ToolSettings(Settings, total=False):
     output_schema: Mapping[str, Any] | None
     structured_output: bool | None
     coerce: bool
-    task: bool | TaskOptions
+    task: bool | task_store.TaskOptions
     timeout: float | None
     view: str | os.PathLike[str] | Callable[..., Any] | None
 
@@ -214,7 +212,7 @@ def check_app(
 ) -> dict[str, Any]:
     """Return the options of the server.
 
-    Raises LocalError for a wrong lifespan, and for a rate limit or a cache hint of something that is no handler.
+    Raises LocalError for a wrong lifespan, and for a rate limit or a cache hint of something that is not a handler.
     """
     check_lifespan(lifespan, function)
     check_handlers(function, revision, rate_limits)
@@ -271,7 +269,7 @@ def _check_annotations(model: type[BaseModel], annotations: Mapping[str, Any], d
 
 
 def tags_of(settings: Settings, description: str) -> frozenset[str]:
-    """Return the tags. Raises TypeError for a string, and for what is no collection of strings."""
+    """Return the tags. Raises TypeError for a string, and for what is not a collection of strings."""
     tags = settings.get("tags")
     return frozenset() if not tags else text_set(description, "tags", tags)
 
@@ -501,7 +499,7 @@ class CommonKeywords(TypedDict, total=False):
     capabilities: Mapping[str, Any] | None
     keys: KeyRing | None
     rate_limits: Mapping[str, RateLimit | None] | None
-    tasks: TaskStore | None
+    tasks: task_store.TaskStore | None
     session_state_store: StateStore | None
 
 
@@ -528,9 +526,9 @@ class AccessKeywords(TypedDict, total=False):
 
 
 class _EndpointKeywords(AccessKeywords, total=False):
-    owner: Owner
+    owner: http_server.Owner
     auth: Protection | None
-    limits: HTTPLimits
+    limits: http_server.HTTPLimits
     legacy_sse: bool
     routes: Sequence[Any]
 

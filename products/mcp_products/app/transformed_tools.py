@@ -38,7 +38,7 @@ def transformed_tool(
         transform: What to copy, and the changes.
         registry: The registry of the app that gets the copy.
         t: The types of the protocol version.
-        coerce: Whether the arguments of a function that is no tool yet are converted.
+        coerce: Whether the arguments of a function that is not a tool yet are converted.
         indent: The spaces of indented JSON text, for such a function.
 
     Raises LocalError if there is no such tool, and for changes that do not fit it.
@@ -50,7 +50,7 @@ def transformed_tool(
         owner, tool = registry.find_tool(source)
         return TransformedTool(transform, tool, owner, registry, t)
     if not callable(source):
-        raise LocalError(f"from_tool(): {source!r} is no tool: pass its name, its function or app.get_tool(name)")
+        raise LocalError(f"from_tool(): {source!r} is not a tool: pass its name, its function or app.get_tool(name)")
     for owner in registry.all_registries():
         for tool in owner.tools.values():
             if tool.function == source:

@@ -227,7 +227,7 @@ def _strings(document: Mapping[str, Any], key: str, is_strict: bool = False) -> 
     """Return a list of texts of metadata, without items that are none. A text is the list of its words, as the scopes
     of tokens are.
 
-    With `is_strict`, what is no list raises AuthorizationError: login depends on it.
+    With `is_strict`, what is not a list raises AuthorizationError: login depends on it.
     """
     value = document.get(key)
     if isinstance(value, str) and not is_strict:

@@ -193,7 +193,7 @@ class AuthHTTPClient:
             body = response.body
             if response.status == 200 and is_object(body) and not body.keys().isdisjoint(members):
                 return body, "; ".join(found)
-            kind = "a page that is no JSON" if body is None else "JSON that is no metadata"
+            kind = "a page that is not JSON" if body is None else "JSON that is not metadata"
             what = kind if response.status == 200 else f"status {response.status}"
             found.append(f"{redact_url(url)}: {what}")
         return None, "; ".join(found)

@@ -57,7 +57,7 @@ class ServerCard:
             raise LocalError(f'ServerCard(): url={shown(self.url)} must be a URL, such as "https://example.com/mcp"')
         if self.repository is not None and urlsplit(self.repository).hostname not in _HOSTS:
             hosts = " or ".join(_HOSTS)
-            raise LocalError(f"ServerCard(): repository={shown(self.repository)} is no URL of {hosts}; leave it out")
+            raise LocalError(f"ServerCard(): repository={shown(self.repository)} is not a URL of {hosts}; leave it out")
 
 
 def _check_text(name: str, text: str) -> None:

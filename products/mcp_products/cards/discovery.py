@@ -1,7 +1,7 @@
 """How a client goes from a host to its endpoint: the catalog of the host, its one server card, the endpoint in it.
 
 All of this has to be at the host that was named: who may write a file there may answer at any of its paths anyway, and
-who may not cannot lead a client, and the tokens that it sends, to another one. A card is no authority for anything.
+who may not cannot lead a client, and the tokens that it sends, to another one. A card is not an authority for anything.
 """
 
 from __future__ import annotations

@@ -23,7 +23,7 @@ _MAX_SUMMARY: Final = 300  # Characters of the description of a tool.
 _MAX_NOTE: Final = 100  # Characters of the description of an argument.
 _MAX_NAME: Final = 80
 _SCALARS: Final = {"string": "str", "integer": "int", "number": "float", "boolean": "bool", "null": "None"}
-_RESULT: Final = "result"  # The only property of a result that is no object.
+_RESULT: Final = "result"  # The only property of a result that is not an object.
 
 
 @dataclass(frozen=True, slots=True)

@@ -94,7 +94,7 @@ class CodeMode(Transform):
             """Run Python that calls functions found by search_tools; they need no import.
 
             Returns what it prints and the value of its last line. json, re, math and datetime can be imported; there
-            are no files and no network. Do loops, filters and sums in the program, and print only what matters.
+            are not files and no network. Do loops, filters and sums in the program, and print only what matters.
             """
             return await self._run(code, ctx)
 

@@ -108,7 +108,7 @@ class BridgedSubscriptions(SubscriptionBus):
         super().__init__()
         if not all(callable(getattr(bus, name, None)) for name in ("publish", "subscribe")):
             raise LocalError(
-                f"MCPServer: subscriptions={bus!r} is no bus:"
+                f"MCPServer: subscriptions={bus!r} is not a bus:"
                 " pass InMemorySubscriptionBus(), or an object with its methods"
             )
         self._bus = bus

@@ -139,7 +139,7 @@ class FastMCPProvider(Provider):
     """A provider of all that another server has."""
 
     def __init__(self, server: Any) -> None:
-        """Create a provider. Raises LocalError for something that is no server."""
+        """Create a provider. Raises LocalError for something that is not a server."""
         if not isinstance(server, Registrations):
             raise LocalError(f"FastMCPProvider() needs a FastMCP object, not {shown(server)}")
         self.server = server

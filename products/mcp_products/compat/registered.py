@@ -28,7 +28,7 @@ from .names import ReadResourceContents
 from .words import OFFICIAL, STANDALONE, Words, log
 
 _WORDS: Final = re.compile("[_-]")
-_WRAPPED_META: Final = {"fastmcp": {"wrap_result": True}}  # So clients of FastMCP know that a value is no object.
+_WRAPPED_META: Final = {"fastmcp": {"wrap_result": True}}  # So clients of FastMCP know that a value is not an object.
 
 # How FastMCP finds the sections of a docstring: headings of Google's style, underlined ones, and fields.
 _HEADING: Final = re.compile(r"(\w[\s\w-]*):(?:\s+\S.*)?\s*")
@@ -81,7 +81,7 @@ class OfficialTool(Tool):
         return name
 
     async def call(self, ctx: Any, arguments: Any, result_types: Any, shown_exceptions: Any) -> Any:
-        """Return the result of a call, which says of a success that it is no error."""
+        """Return the result of a call, which says of a success that it is not an error."""
         result = await super().call(ctx, arguments, result_types, shown_exceptions)
         if isinstance(result, PreSerialized):
             result.value.setdefault("isError", False)

@@ -338,7 +338,7 @@ class SseServerTransport:
         Raises ValueError for a request that is refused, after its response is sent.
         """
         if scope["type"] != "http":
-            raise ValueError("connect_sse: this is no HTTP request; add it as the endpoint of a route for GET")
+            raise ValueError("connect_sse: this is not an HTTP request; add it as the endpoint of a route for GET")
         headers, auth = self._headers(scope), _auth_of(scope)
         if isinstance(headers, HTTPError):
             await send_error(send, headers)
@@ -375,7 +375,7 @@ class SseServerTransport:
     async def handle_post_message(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Serve a POST with a message of a connection: an ASGI application."""
         if scope["type"] != "http":
-            raise LocalError("handle_post_message: this is no HTTP request; mount it at the path of the endpoint")
+            raise LocalError("handle_post_message: this is not an HTTP request; mount it at the path of the endpoint")
         if scope["method"] != "POST":
             return await send_error(send, HTTPError(405, "this endpoint serves POST"), headers=[(b"allow", b"POST")])
         headers = self._headers(scope)

@@ -113,7 +113,7 @@ def safe_join(base: str | PathLike[str], *parts: str) -> Path:
     root = Path(base).resolve()
     for part in parts:
         if "\0" in part or is_absolute_path(part):
-            raise PathEscapeError(f"safe_join(): {part!r} is no relative path")
+            raise PathEscapeError(f"safe_join(): {part!r} is not a relative path")
     path = root.joinpath(*parts).resolve()
     if not path.is_relative_to(root):
         raise PathEscapeError(f"safe_join(): {'/'.join(parts)!r} leaves its folder")

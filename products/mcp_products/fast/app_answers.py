@@ -121,7 +121,7 @@ def scalar_type(hint: object) -> str | None:
 def scalars_schema(
     parameters: Mapping[str, inspect.Parameter], hints: Mapping[str, Any], descriptions: Mapping[str, str]
 ) -> dict[str, Any] | None:
-    """Return the JSON Schema of an object with these parameters; None if one is no scalar, or its default is not."""
+    """Return the JSON Schema of an object with these parameters; None if one is not a scalar, or its default is not."""
     properties: dict[str, Any] = {}
     required: list[str] = []
     for name, parameter in parameters.items():

@@ -221,7 +221,7 @@ class ReadingThread:
     def lend(self, serve: Serve, timeout: float | None) -> bool:
         """Let the thread serve messages, for `timeout` seconds at most, and wait for it. Return False if it has ended.
 
-        Raises what is no Exception, and what a signal handler raises meanwhile.
+        Raises what is not an Exception, and what a signal handler raises meanwhile.
         """
         with self._guard:
             if self._has_ended:

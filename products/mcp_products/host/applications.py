@@ -111,7 +111,7 @@ def _scope(request: httpx2.Request) -> dict[str, Any]:
 
 
 class _Lifespan:
-    """The lifespan of an application; one without it is no error."""
+    """The lifespan of an application; one without it is not an error."""
 
     def __init__(self, application: ASGIApplication) -> None:
         self._application = application

@@ -247,7 +247,7 @@ class HostClient:
         Raises LocalError for a client without such roots: it has not declared any.
         """
         if self._file_roots is None:
-            raise LocalError("set_roots(): the roots of this client are no paths: pass roots=[…] to Client() first")
+            raise LocalError("set_roots(): the roots of this client are not paths: pass roots=[…] to Client() first")
         self._file_roots.paths = FileRoots(*paths).paths
 
     def _clients(self) -> list[BaseClient]:

@@ -172,7 +172,7 @@ def _root(root: object) -> dict[str, Any]:
         if "://" in text:
             return {"uri": text}
         path = Path(text).absolute()
-        name = path.name.encode(errors="replace").decode()  # It may have bytes that are no UTF-8.
+        name = path.name.encode(errors="replace").decode()  # It may have bytes that are not UTF-8.
         return {"uri": path.as_uri(), "name": name} if name else {"uri": path.as_uri()}
     fields = _fields_of(root)
     if fields is None or "uri" not in fields:

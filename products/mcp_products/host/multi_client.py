@@ -342,7 +342,7 @@ def client_of_entry(
     entry that cannot work, and for a variable that is not set.
     """
     if not is_object(entry):
-        raise LocalError(f"the entry is no object: {entry!r}")
+        raise LocalError(f"the entry is not an object: {entry!r}")
     url = next((entry[key] for key in URLS if key in entry), None)
     kind = entry.get("transport", entry.get("type"))
     needed = _TRANSPORTS.get(str(kind)) if kind is not None else ("command" if url is None else "url")

@@ -39,7 +39,7 @@ T = TypeVar("T")
 Read: TypeAlias = Callable[[Any], Any]
 Output: TypeAlias = tuple[Any, TypeAdapter[Any]]  # A type, and what reads it.
 
-WRAPPER: Final = "result"  # The only property of structured content whose value is no object.
+WRAPPER: Final = "result"  # The only property of structured content whose value is not an object.
 WRAPPED: Final = "x-fastmcp-wrap-result"  # FastMCP marks schemas with such a wrapper; the apps here do too.
 _OF_FUNCTION: Final = re.compile(r"[a-z_]\w*Output")  # The title of such a schema of the official SDK.
 _UNCHECKED: Final = "pass strict=False to Client() or to call_tool() to take it as it came"
@@ -56,8 +56,8 @@ class ToolOutput(Generic[T]):
     Attributes:
         data: The value that the tool returned, by the output schema of the tool: objects with properties have
             attributes (`ToolData`), dates and times are those of Python, and the wrapper `{"result": …}` of a value
-            that is no object is taken off. The structured content as it came, if the tool has no output schema; None
-            without structured content. With `output=`, a value of that type.
+            that is not an object is taken off. The structured content as it came, if the tool has no output schema;
+            None without structured content. With `output=`, a value of that type.
         content: The blocks of content, for a model or a person.
         structured_content: The structured content as it came; None if there is none.
         is_error: True if the tool has failed.
@@ -390,7 +390,7 @@ class OutputType:
         is_wrapper = is_object(properties) and properties.keys() == {WRAPPER} and schema.get("required") == [WRAPPER]
         is_of_function = title is None or (isinstance(title, str) and _OF_FUNCTION.fullmatch(title) is not None)
         self.wraps = schema.get(WRAPPED) is True or (is_wrapper and is_of_function)
-        """True if the value of the tool is no object, and has a wrapper."""
+        """True if the value of the tool is not an object, and has a wrapper."""
 
     @cached_property
     def _compiled(self) -> CompiledSchema:
@@ -419,7 +419,7 @@ class OutputType:
 
 
 def unwrapped(structured: Any) -> Any:
-    """Return structured content without the wrapper of a value that is no object."""
+    """Return structured content without the wrapper of a value that is not an object."""
     return structured[WRAPPER] if is_object(structured) and structured.keys() == {WRAPPER} else structured
 
 

@@ -115,7 +115,7 @@ def client_of(
         revisions: The protocol versions that may be negotiated.
         settings: The keywords of the constructor, with `env`, `cwd`, `stderr`, `http` and `auth`.
 
-    Raises LocalError for something that is no target, and TypeError for a keyword that belongs to another kind.
+    Raises LocalError for something that is not a target, and TypeError for a keyword that belongs to another kind.
     """
     words = command_of(target)
     if words is not None:

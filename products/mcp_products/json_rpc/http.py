@@ -162,7 +162,7 @@ class _Exchange:
             raise errors.RemoteJSONRPCError(message.code, message.message, message.data)
         self.check_status()
         if not isinstance(message, jsonrpc.ResultMessage) or not is_response_to(message, self.id):
-            text = f"the response is not valid: {getattr(message, 'message', 'it is no response to this request')}"
+            text = f"the response is not valid: {getattr(message, 'message', 'it is not a response to this request')}"
             raise errors.InvalidResponseError(f"{self.connection.describe(self.response)}: {text}")
         try:
             return validator(self.row.result if isinstance(self.row, RequestRow) else None)(message.result)

@@ -159,7 +159,7 @@ class _Reader:
         return result
 
     def read(self, kind: Any, value: Any, at: _At, is_whole: bool = False) -> Any:
-        """Return a value of a type, without what is left out of it. With `is_whole`, that are no plain values.
+        """Return a value of a type, without what is left out of it. With `is_whole`, that are not a plain values.
 
         Raises _UnreadableError.
         """

@@ -31,7 +31,7 @@ _TERMINAL: Final = "start the command in a terminal: its error output says why"
 _REMEDIES: Final = (
     (r"HTTP 40[13]", "pass what the server wants: --header 'Authorization: Bearer …'"),
     (r"it has moved to", "pass the address that it names"),
-    (r"HTTP 4\d\d|is no message", "pass the address of the endpoint itself; often its path is /mcp"),
+    (r"HTTP 4\d\d|is not a message", "pass the address of the endpoint itself; often its path is /mcp"),
     (r"HTTP 5\d\d", "read the log of the server: it has failed"),
     (r"refused|unreachable|Name or service|nodename|resolution", "start the server at this address, or pass another"),
     (r"its own request", "pass the command of a server: this program writes back what it reads"),

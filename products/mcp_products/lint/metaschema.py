@@ -1,4 +1,4 @@
-"""JSON Schema 2020-12: which value each keyword may have. A table, since a validator is no part of the base package."""
+"""JSON Schema 2020-12: which value each keyword may have. A table: the base package has no validator."""
 
 from __future__ import annotations
 

@@ -232,7 +232,7 @@ class _Endpoint(_Connection):
         for answer in self._post(message):
             if answer.get("id") == message["id"]:
                 return answer
-        raise BrokenError(f"the answer to {message['method']} is no message")
+        raise BrokenError(f"the answer to {message['method']} is not a message")
 
     def _post(self, message: Json) -> list[Json]:
         headers = dict(self._headers)

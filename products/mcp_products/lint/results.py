@@ -66,7 +66,7 @@ def _structured(result: Json, schema: object, place: str) -> Iterator[Finding]:
 def _mismatch(value: object, schema: Json) -> str:
     """Return what of a value its schema does not allow, at its top level: types, and properties that are missing."""
     if not is_object(value):
-        return "structuredContent is no object"
+        return "structuredContent is not an object"
     names, properties = schema.get("required"), schema.get("properties")
     missing = [name for name in names if name not in value] if is_list(names) else []
     if missing:
@@ -105,7 +105,7 @@ def check_process(snapshot: Snapshot, settings: Settings) -> Iterator[Finding]:
         first = re.sub(r"\s+", " ", snapshot.noise[0]).strip()[:_MAX_SHOWN]
         count = len(snapshot.noise)
         level: Level | None = None if settings.hosts else "warning"
-        lines = "a line that is no message" if count == 1 else f"{count} lines that are no messages, the first is"
+        lines = "a line that is not a message" if count == 1 else f"{count} lines that are not messages, the first is"
         yield found("stdout-noise", "stdout", f"{lines}: {first!r}", level=level)
     if snapshot.start is not None:
         slow = tuple(fact for fact in table().rules["start-time"].facts if (snapshot.start or 0) > fact.limit)

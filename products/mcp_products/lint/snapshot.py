@@ -23,7 +23,7 @@ class Snapshot:
     """One server. Nothing in it is checked: what is wrong is what the rules are for.
 
     `name` is the name of its entry in hosts; `named` is True if the user has said it. Empty `lists` of a server that
-    was not started are no finding.
+    was not started are not a finding.
     """
 
     name: str = "server"

@@ -90,7 +90,7 @@ def scraped(url: str) -> tuple[str, str]:
     """
     parts = urllib.parse.urlsplit(url)
     if parts.scheme not in ("http", "https") or not parts.netloc:
-        raise LocalError(f"{url!r} is no URL: write http://127.0.0.1:8000")
+        raise LocalError(f"{url!r} is not a URL: write http://127.0.0.1:8000")
     usual = parts._replace(path="/metrics", query="", fragment="").geturl()
     problem = ""
     path = parts.path.strip("/")

@@ -170,7 +170,7 @@ def parse(shape: Any, value: Any, *, strict: bool = True, null: Null = "absent",
     if null == "refused":
         written = read.model_dump(mode="json") if is_model(read) else RootModel[Any](read).model_dump()
         if (path := next(_lost_nulls(value, written), None)) is not None:
-            wrong = PydanticCustomError("null", "null is no value of this property; leave the property out")
+            wrong = PydanticCustomError("null", "null is not a value of this property; leave the property out")
             name = getattr(shape, "__name__", str(shape))
             raise ValidationError.from_exception_data(name, [{"type": wrong, "loc": path, "input": None}])
     return read

@@ -292,7 +292,7 @@ def _with_encoded_slashes(
 
 
 def _is_no_object(schema: Mapping[str, Any]) -> bool:
-    """Return True if the values of a schema are no objects, as far as the schema says it."""
+    """Return True if the values of a schema are not objects, as far as the schema says it."""
     definitions: Mapping[str, Any] = schema.get("$defs") or {}
     for _ in range(len(definitions) + 1):
         reference = schema.get("$ref")

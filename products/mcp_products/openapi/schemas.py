@@ -166,7 +166,7 @@ class _Conversion:
 
 
 def _required(schema: Mapping[str, Any]) -> list[str]:
-    """Return the names of the required properties, without what is no name."""
+    """Return the names of the required properties, without what is not a name."""
     value = schema.get("required")
     return [name for name in value if isinstance(name, str)] if is_list(value) else []
 

@@ -43,7 +43,7 @@ KINDS: Final[dict[str, LimitKind]] = {
 @checked_fields(rules={name: COUNT.or_none() if kind.wait else _RATE for name, kind in KINDS.items()})
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Limits:
-    """What one tenant may use, of all workers together. None is no limit.
+    """What one tenant may use, of all workers together. None means no limit.
 
     Args:
         calls: Requests a second: calls of tools, reads, prompts, completions, lists, and all others but `ping`,

@@ -103,7 +103,7 @@ class Header:
             name: The name of the header, which the proxy removes from what clients send.
             proxies: The addresses or networks of the proxies, such as "10.0.0.0/8".
 
-        Raises LocalError for what is no network, and without any.
+        Raises LocalError for what is not a network, and without any.
         """
         self._name = name.lower()
         self._networks = [_network(text) for text in proxies]
@@ -126,7 +126,7 @@ def _network(text: str) -> IPv4Network | IPv6Network:
     try:
         return ip_network(text)
     except ValueError as error:
-        raise LocalError(f'Header(): proxies has {text!r}, which is no network ({error}): write "10.0.0.0/8"') from None
+        raise LocalError(f'Header(): proxies: {text!r} is not a network ({error}): write "10.0.0.0/8"') from None
 
 
 def _user(request: TenantRequest) -> str | None:

@@ -152,7 +152,7 @@ def _number(text: str, field: Mapping[str, Any], kind: str) -> int | float:
     except ValueError:
         value = None
     if isinstance(value, bool) or not isinstance(value, int if kind == "integer" else (int, float)):
-        raise ValueError(f"{text!r} is no {kind}")
+        raise ValueError(f"{text!r} is not a {kind}")
     if value < field.get("minimum", value) or value > field.get("maximum", value):
         raise ValueError(f"write a number{_range(field)}")
     return value

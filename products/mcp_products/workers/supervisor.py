@@ -43,7 +43,7 @@ class WorkerPlace:
 
     @classmethod
     def of_environment(cls) -> WorkerPlace | None:
-        """Return the place of this process, once; None if it is no worker. Its child processes are none.
+        """Return the place of this process, once; None if it is not a worker. Its child processes are none.
 
         Raises LocalError for a variable that no supervisor has set.
         """

@@ -261,7 +261,7 @@ def _check_store(function: str, settings: Mapping[str, Any]) -> None:
 def check_processes(store: object) -> None:
     """Warn if other processes serve the same application without a store that they share.
 
-    Raises LocalError if the application names the store of one process, and for a variable that is no number.
+    Raises LocalError if the application names the store of one process, and for a variable that is not a number.
     """
     check_variables()
     number = number_variable(PROCESSES)
@@ -286,7 +286,7 @@ def check_url(function: str, url: object) -> None:
     if not isinstance(url, str):
         raise LocalError(f"{function}() needs a URL as a string, not {shown(url)}")
     if not re.match(r"https?://[^/\s]+", url):
-        raise LocalError(f'{function}(): {shown(without_secrets(url))} is no URL: write "http://host:port/mcp"')
+        raise LocalError(f'{function}(): {shown(without_secrets(url))} is not a URL: write "http://host:port/mcp"')
 
 
 def check_command(function: str, command: tuple[object, ...]) -> None:

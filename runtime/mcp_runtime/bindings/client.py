@@ -98,7 +98,7 @@ class BaseClient(ClientCore):
                 protocol version that it negotiates. A single server serves the client's version as well.
             settings: The keywords of the constructor.
 
-        Raises TypeError for an unknown keyword, and LocalError for something that is no server.
+        Raises TypeError for an unknown keyword, and LocalError for something that is not a server.
         """
         check_servers(f"{cls.__name__}.memory", servers)
 
@@ -215,10 +215,10 @@ def connect(
     if isinstance(target, str):
         if not target.startswith(("http://", "https://")):
             if "://" in target:
-                raise LocalError(f"connect(): {without_secrets(target)!r} is no URL with http:// or https:// first")
+                raise LocalError(f"connect(): {without_secrets(target)!r} is not a URL with http:// or https:// first")
             url = f'write "http://{target}", or ' if _HOST.match(target) else ""
             words = f"pass a command as a list of its words: {_as_words(target)}"
-            raise LocalError(f"connect(): {target!r} is no URL; {url}{words}")
+            raise LocalError(f"connect(): {target!r} is not a URL; {url}{words}")
         _refuse_others("a URL", settings, HTTPClientSettings)
         return client_class.http(target, revisions=revisions, **settings)
     items = [*target] if is_items(target) and isinstance(target, Sequence) else [target]

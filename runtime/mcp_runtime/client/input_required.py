@@ -138,7 +138,7 @@ def prepare_handlers(
         rate_limits: The rate limits by handler, such as "on_elicit", besides the default ones; None for no limit.
         name: The name of the client's class, for messages.
 
-    Raises LocalError for a rate limit of something that is no handler of a request.
+    Raises LocalError for a rate limit of something that is not a handler of a request.
     """
     rows = [row for row in revision.rows if row.name.startswith("on_") and isinstance(row, (Request, InputRequest))]
     names = sorted({row.name for row in rows} | {*DEFAULT_RATE_LIMITS})

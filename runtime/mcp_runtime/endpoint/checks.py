@@ -150,7 +150,7 @@ def _check_content(content: Any) -> None:
 
 
 def _encode_uri(item: Any) -> None:
-    """Percent-encode spaces and the like in the URI of an item. Raises InvalidMessageError if it is no URI then."""
+    """Percent-encode spaces and the like in the URI of an item. Raises InvalidMessageError if it is not a URI then."""
     if is_uri(item.uri):
         return
     uri = encoded_uri(item.uri)
@@ -196,8 +196,8 @@ def _listed_roots(roots: list[Any]) -> list[Any]:
     """Return the roots that may be sent.
 
     The specification has only `file://` URIs, and servers reject a whole list with another one: roots with another
-    scheme, such as https, are left out with a warning. Raises InvalidMessageError for a text that is no URI, and for a
-    `file://` URI that `check_root` rejects.
+    scheme, such as https, are left out with a warning. Raises InvalidMessageError for a text that is not a URI, and for
+    a `file://` URI that `check_root` rejects.
     """
     listed: list[Any] = []
     for root in roots:

@@ -93,7 +93,7 @@ class Requester:
         refuse_missing(method, params)
         result = await self._send_request(row, params, options, keywords)
         if not isinstance(result, interim):
-            raise RemoteError(f"{row.method!r}: the result is no {interim.__name__}, which the params require")
+            raise RemoteError(f"{row.method!r}: the result is not an {interim.__name__}, which the params require")
         return result
 
     async def _send_notification(

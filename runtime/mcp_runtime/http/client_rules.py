@@ -182,7 +182,7 @@ def is_session_id(id: str) -> bool:
 
 
 def is_response_to(message: Message, id: Any) -> bool:
-    """Return True if the message is the response to the request with this id, which is no boolean."""
+    """Return True if the message is the response to the request with this id, which is not a boolean."""
     return isinstance(message, ResultMessage | ErrorMessage) and (message.id == id or named_id(message.id, (id,)) == id)
 
 

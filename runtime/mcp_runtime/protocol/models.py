@@ -80,7 +80,7 @@ def untrusted_input_schema(schema: Any, resolve: Callable[[Any], Any] | None = N
     if schema.get("type") in _COLLECTIONS:
         copy["fail_fast"] = True
     elif schema.get("type") == "str" and resolve is not None:
-        copy["strict"] = True  # Bytes are no text: pydantic would decode them, where a property in base64 encodes them.
+        copy["strict"] = True  # Bytes are not text: pydantic would decode them; a property in base64 encodes them.
     elif schema.get("type") == "float" and resolve is None:
         copy.setdefault("allow_inf_nan", False)
     return copy
@@ -192,7 +192,7 @@ def _bare(model: Any, members: Mapping[str, Any]) -> Any:
 def _open_members(cls: type[Any]) -> tuple[Mapping[str, str], set[str]]:
     """Return the JSON names of the members that are not copied, by attribute, and these attributes."""
     opened: Mapping[str, str] | None = vars(cls).get("opened")
-    if opened is None:  # It is no record of pydantic_core.
+    if opened is None:  # It is not a record of pydantic_core.
         fields = fields_of(cls).items()
         opened = {
             name: field.alias or name

@@ -178,7 +178,7 @@ class WireModel(BaseModel):
             null: "refused" to refuse null where a property may only be absent; "absent" to read it as that.
             unknown: True to keep content of a `type` that the schema does not have, as `UnknownContent`.
 
-        Raises ValueError for a text that is no JSON, and ValidationError, which is one too.
+        Raises ValueError for a text that is not JSON, and ValidationError, which is one too.
         """
         if isinstance(value, str | bytes | bytearray):
             value = from_json(value, allow_inf_nan=False)
@@ -194,7 +194,7 @@ class WireModel(BaseModel):
 
         @classmethod
         def model_validate(cls, obj, **options):
-            """Validate a value, by the names of the schema unless `by_name=True`: attributes are no properties."""
+            """Validate a value, by the names of the schema unless `by_name=True`: attributes are not properties."""
             return super().model_validate(obj, **{"by_name": False, **options})
 
         @classmethod
@@ -203,7 +203,7 @@ class WireModel(BaseModel):
             return super().model_validate_json(json_data, **{"by_name": False, **options})
 
         def __getattr__(self, name):
-            """Return the value of a property by its JSON name; only called for names that are no attributes."""
+            """Return the value of a property by its JSON name; only called for names that are not attributes."""
             attribute = _attributes(type(self)).get(name)
             if attribute is not None:
                 return getattr(self, attribute)

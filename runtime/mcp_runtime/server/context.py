@@ -343,7 +343,7 @@ class ServerContext(Context):
 
 def share_key(ctx: ServerContext) -> ClientKey:
     """Return what identifies the client of a request for its share of what clients use together: its user, else its
-    address. A session is no client: a client opens as many as it likes."""
+    address. A session is not a client: a client opens as many as it likes."""
     channel = ctx.channel
     return client_key(None if channel.auth is None else channel.auth.owner, address_of(channel.scope))
 

@@ -118,7 +118,7 @@ class ClientRate:
 
 
 def check_handlers(function: str, revision: Revision, *settings: Mapping[str, object] | None) -> None:
-    """Raise LocalError if a setting by handler names something that is no handler of a protocol version.
+    """Raise LocalError if a setting by handler names something that is not a handler of a protocol version.
 
     Args:
         function: The name of the function, as its user calls it.

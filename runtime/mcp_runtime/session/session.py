@@ -114,7 +114,8 @@ def error_response(connection: Connection, request: RequestReceived, error: Base
     """Return the error response to a request whose handler failed, and its code.
 
     Sent with their messages are a JSONRPCError, an UnwritableValueError, and what the client itself has refused; other
-    exceptions become "internal error" and are logged. What is no Exception is named: it shows nothing of the handler.
+    exceptions become "internal error" and are logged. What is not an Exception is named: that shows nothing of the
+    handler.
     """
     if isinstance(error, MCPError) and error.is_refusal and not isinstance(error, JSONRPCError):
         error = _refusal(request, error)
@@ -136,7 +137,7 @@ def error_response(connection: Connection, request: RequestReceived, error: Base
 
 
 def ended(method: str, error: BaseException) -> str:
-    """Return what a handler has done that has cancelled its own task, or has raised what is no Exception."""
+    """Return what a handler has done that has cancelled its own task, or has raised what is not an Exception."""
     if isinstance(error, asyncio.CancelledError):
         return f"the handler of {method!r} was cancelled, but its request was not"
     return f"the handler of {method!r} has raised {type(error).__name__}"

@@ -218,7 +218,7 @@ async def test_forward_outside_of_a_function_around_a_tool_is_refused() -> None:
 
 WRONG: dict[str, tuple[Any, str]] = {
     "unknown tool": (lambda: Tool.from_tool("serch"), "there is no tool 'serch'; the tools are 'search'"),
-    "no tool": (lambda: Tool.from_tool(5), "5 is no tool: pass its name"),  # type: ignore[arg-type]
+    "no tool": (lambda: Tool.from_tool(5), "5 is not a tool: pass its name"),  # type: ignore[arg-type]
     "name taken": (lambda: Tool.from_tool("search"), "has 'search' among its tools already"),
     "bad name": (lambda: Tool.from_tool("search", "a b"), "'a b' is not a tool name"),
     "unknown keyword": (lambda: Tool.from_tool("search", "x", args={}), "no keyword argument 'args'"),  # type: ignore[call-arg]

@@ -183,7 +183,7 @@ def test_wrong_middleware_is_refused_where_it_is_written() -> None:
         app.add_middleware(TimingMiddleware)
     with pytest.raises(LocalError, match=r"does not take \(context, call_next\)"):
         app.add_middleware(lambda name, ctx, params, call_next: None)  # type: ignore[arg-type, misc]
-    with pytest.raises(LocalError, match="'on_tool_call', which is no hook; did you mean 'on_call_tool'"):
+    with pytest.raises(LocalError, match="'on_tool_call', which is not a hook; did you mean 'on_call_tool'"):
         type("Typo", (Middleware,), {"on_tool_call": noting("x")})
 
 

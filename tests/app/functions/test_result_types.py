@@ -320,7 +320,7 @@ async def test_a_value_without_a_form_in_json_is_an_error_that_names_it(name: st
     if hint is None:
         del function.__annotations__["return"]
     elif hint is dict[str, Any] and not isinstance(value, dict):
-        pytest.skip("the value is no dict")
+        pytest.skip("the value is not a dict")
     else:
         function.__annotations__ = {"return": hint}
     app.add_tool(function)

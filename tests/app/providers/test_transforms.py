@@ -273,7 +273,7 @@ async def test_changed_files_are_loaded_again(tmp_path: Path, caplog: pytest.Log
         await anext(changes)
         assert [tool.name for tool in (await client.list_tools()).tools] == ["whither"]
         with caplog.at_level(logging.WARNING):
-            file.write_text("this is no Python")
+            file.write_text("this is not Python")
             (tmp_path / "b.py").write_text(FILE.replace("where", "here").replace("file://a", "file://b"))
             while "cannot be loaded" not in caplog.text:
                 await client.list_tools()

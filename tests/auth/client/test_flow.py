@@ -107,7 +107,7 @@ def test_a_token_goes_to_no_other_origin(world: World) -> None:
 
 HOSTILE: dict[str, tuple[str, Reply]] = {
     "metadata is a redirect": (METADATA, (302, {"location": "http://127.0.0.1:9/"}, "")),
-    "metadata is no JSON": (METADATA, (200, {}, "<html>")),
+    "metadata is not JSON": (METADATA, (200, {}, "<html>")),
     "metadata is a list": (METADATA, (200, {}, [1])),
     "metadata is nested without end": (METADATA, (200, {}, "[" * 100_000)),
     "metadata is too long": (METADATA, (200, {}, " " * 300_000)),

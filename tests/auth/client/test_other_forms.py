@@ -72,7 +72,7 @@ def test_pages_everywhere_are_an_error_that_says_what_was_found(world: World) ->
     for path in (RESOURCE, ROOT, METADATA, OPENID):
         world.replies[path] = PAGE
     with pytest.raises(
-        AuthorizationError, match=r"oauth-protected-resource/mcp: a page that is no JSON; .*resource: a"
+        AuthorizationError, match=r"oauth-protected-resource/mcp: a page that is not JSON; .*resource: a"
     ):
         statuses(world)
 
@@ -284,7 +284,7 @@ BAD: dict[str, tuple[Reply, str]] = {
     "a page": (PAGE, "issued no token: status 200"),
     "a list": ((200, {}, []), "issued no token: status 200"),
     "another type": ((200, {}, {**TOKEN, "token_type": "mac"}), "another type than bearer"),
-    "a type that is no text": ((200, {}, {**TOKEN, "token_type": 5}), "another type than bearer"),
+    "a type that is not text": ((200, {}, {**TOKEN, "token_type": 5}), "another type than bearer"),
     "a token with a line": ((200, {}, {**TOKEN, "access_token": "a\nb"}), "cannot be sent in a header"),
 }
 

@@ -86,7 +86,7 @@ def test_a_path_does_not_lead_into_texts_and_lists() -> None:
         ({"admin": {"claim": "groups", "value": ""}}, "a text, a number or a list of them"),
         ({"admin": {"claim": "groups", "value": []}}, "a text, a number or a list of them"),
         ({"admin": {"claim": "groups", "value": None}}, "a text, a number or a list of them"),
-        ({"the admin": ADMINS["admin"]}, "'the admin' is no name of a role"),
+        ({"the admin": ADMINS["admin"]}, "'the admin' is not a name of a role"),
     ],
 )
 def test_a_rule_that_cannot_work_is_refused_where_it_is_written(roles: Any, text: str) -> None:

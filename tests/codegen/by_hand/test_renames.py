@@ -240,8 +240,8 @@ def test_a_row_that_is_untrue_or_unused_fails_by_its_name(tmp_path: Path, rule: 
         ("[[default]]\nat = 'A.b'\nreason = 'a test'", "needs one of `use`, `provided` and `copy`"),
         ("[[method]]\nmethod = 'a'\nanswer = 'perhaps'\nreason = 'a test'", "needs an `answer`"),
         ("[[code]]\nmethod = 'a'\nuse = 'x'\nreason = 'a test'", "needs the number of an error"),
-        ("rename = 5", "is no table of rows"),
-        ("[rename]\nat = 'A.b'", "is no table of rows"),
+        ("rename = 5", "is not a table of rows"),
+        ("[rename]\nat = 'A.b'", "is not a table of rows"),
     ],
 )
 def test_a_row_that_cannot_be_read_is_refused(tmp_path: Path, text: str, complaint: str) -> None:

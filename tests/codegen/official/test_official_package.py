@@ -154,6 +154,6 @@ def test_check_writes_nothing_and_says_what_differs(tmp_path: Path) -> None:
 def test_an_unknown_form_is_refused_with_those_that_exist(tmp_path: Path) -> None:
     done = CliRunner().invoke(main, ["official", "--of", "mcp-3.0", "--output", str(tmp_path)])
     assert done.exit_code == 2
-    assert "'mcp-3.0' is no form in official.toml; the forms are mcp-1.30, mcp-types-2.3" in " ".join(
+    assert "'mcp-3.0' is not a form in official.toml; the forms are mcp-1.30, mcp-types-2.3" in " ".join(
         done.output.split()
     )

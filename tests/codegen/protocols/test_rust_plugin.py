@@ -66,7 +66,7 @@ fn uses() {
         ContentBlock::TextContent(TextContent { text, annotations: Some(notes), .. }) => {
             println!("{text} {}", notes.audience == Some(vec![Role::User]));
         }
-        other => panic!("{other:?} is no text"),
+        other => panic!("{other:?} is not text"),
     }
     println!("{}", CallToolResult::parse(&result.replace("\\"a\\"", "5")).unwrap_err());
     let row = %(newest)s::tables::METHODS.iter().find(|row| row.method == "tools/call");

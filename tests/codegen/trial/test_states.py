@@ -217,11 +217,11 @@ STOPPING: dict[str, tuple[Change, str, str]] = {
     ),
     "a union of nothing": (lambda types: require(types, "Tool", source={"anyOf": []}), "form", "Tool.source"),
     "a type of nothing": (lambda types: require(types, "Tool", source={"type": []}), "form", "Tool.source"),
-    "a bound that is no number": (
+    "a bound that is not a number": (
         lambda types: require(types, "Tool", source={"type": "integer", "minimum": [0]}),
         *("form", "Tool.source"),
     ),
-    "a size that is no number": (
+    "a size that is not a number": (
         lambda types: require(types, "Tool", source={"type": "array", "maxItems": "3"}),
         *("form", "Tool.source"),
     ),
@@ -229,7 +229,7 @@ STOPPING: dict[str, tuple[Change, str, str]] = {
         lambda types: require(types, "Tool", source=TEXT | {"minLength": True}),
         *("form", "Tool.source"),
     ),
-    "a property that is no schema": (lambda types: require(types, "Tool", source=3), "form", "Tool.source"),
+    "a property that is not a schema": (lambda types: require(types, "Tool", source=3), "form", "Tool.source"),
     "a union with itself": (
         lambda types: types.update(Loop={"anyOf": [TEXT, ref("Circle")]}, Circle={"anyOf": [TEXT, ref("Loop")]}),
         *("form", "Loop"),

@@ -164,7 +164,7 @@ def test_what_is_read_agrees_with_what_the_official_tool_writes(text: str, offic
 def test_a_constant_is_read_or_refused(written: str, value: str | None) -> None:
     text = f"export const A = 1, X = {written};"
     if value is None:
-        with pytest.raises(CodegenError, match="schema.ts:1: .*is no literal; write"):
+        with pytest.raises(CodegenError, match="schema.ts:1: .*is not literal; write"):
             parse(text, "schema.ts")
     else:
         assert normalize(parse(text, "schema.ts"), "one")["x-constants"] == {"A": 1, "X": value}
@@ -211,7 +211,7 @@ def test_two_declarations_of_an_interface_are_merged_as_typescript_does() -> Non
         ("import { X } from './x';", "an import"),
         ("export enum E { A }", "an enum"),
         ("export class C {}", "a class"),
-        ("export const X = { a: 1 };", "is no literal"),
+        ("export const X = { a: 1 };", "is not literal"),
         ("export const X = `a${1}`;", "has a substitution"),
         ("export let x = 1;", "`let`"),
         ("interface X<T> { a: T }", "a generic interface"),
@@ -224,7 +224,7 @@ def test_two_declarations_of_an_interface_are_merged_as_typescript_does() -> Non
         ("type A = B & X; type B = A & X; interface X { x: string }", "A circularly references itself"),
         ("type A = 'a' | B; type B = A | C; type C = 'c';", "A circularly references itself"),
         ("type A = A;", "A circularly references itself"),
-        ("interface A {} interface X extends Omit<A, string> {}", "omits what is no name"),
+        ("interface A {} interface X extends Omit<A, string> {}", "omits what is not a name"),
         ("interface X { /** @minLength x */ a: string }", "@minLength"),
         ("interface X { /** @minLength 1.5 */ a: string }", "@minLength"),
         *((f"type T = {written};", "`const` as a type") for written in CONST_AS_A_TYPE),
@@ -252,7 +252,7 @@ def test_a_construct_outside_of_the_subset_is_refused_in_one_short_line(text: st
 )
 @pytest.mark.parametrize("string", [r'"\ud800"', r'"a\udc00-b"', r"'\u{110000}'"])
 def test_a_string_that_is_no_text_is_refused_wherever_it_stands(place: str, string: str) -> None:
-    with pytest.raises(CodegenError, match=r"schema\.ts:2: .*(surrogate pair|no Unicode character)"):
+    with pytest.raises(CodegenError, match=r"schema\.ts:2: .*(surrogate pair|not a Unicode character)"):
         defined(f"// The first line.\n{place % string}\n")
 
 

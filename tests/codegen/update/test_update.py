@@ -294,7 +294,7 @@ def test_a_source_is_a_checkout_a_bare_repository_or_a_url(history: History, for
 @pytest.mark.parametrize(
     ("source", "ref", "text"),
     [
-        ("https://example.org/x", "--upload-pack=touch x", "is no name of a tag"),
+        ("https://example.org/x", "--upload-pack=touch x", "is not a name of a tag"),
         ("ext::sh -c true", "main", "is neither a folder nor a URL"),
         ("--upload-pack=x", "main", "is neither a folder nor a URL"),
         (None, "absent", "has no tag, branch or commit 'absent'"),

@@ -41,12 +41,12 @@ async def test_a_large_wrong_answer_costs_little_more_than_ordinary_json_of_its_
     raw = Raw({method: hostile})
     async with serving(raw), v2025_11_25.Client.http(raw.url) as client:
         raw.answers.clear()
-        assert text(await client.call_tool(name="x")) == "usual"  # What is loaded once is no part of the cost.
+        assert text(await client.call_tool(name="x")) == "usual"  # What is loaded once is not a part of the cost.
         ratios: list[float] = []
         while len(ratios) < ATTEMPTS and min(ratios, default=PARSINGS) >= PARSINGS:
             raw.answers[method] = hostile
             if ratios:
-                gc.collect()  # What other tests have left is no part of the cost.
+                gc.collect()  # What other tests have left is not a part of the cost.
             began = time.process_time()
             with pytest.raises(InvalidResponseError) as raised:
                 await (client.list_tools() if method == "tools/list" else client.call_tool(name="x"))

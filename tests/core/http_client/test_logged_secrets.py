@@ -147,7 +147,7 @@ async def test_requests_of_the_program_itself_are_logged_as_before(logged: pytes
 
 
 def test_a_url_that_is_none_is_named_without_its_secrets() -> None:
-    with pytest.raises(LocalError, match="'htp://host/mcp' is no URL") as caught:
+    with pytest.raises(LocalError, match="'htp://host/mcp' is not a URL") as caught:
         connect("htp://s3cret-user:s3cret-password@host/mcp?key=s3cret-key")
     assert not any(secret in str(caught.value) for secret in SECRETS)
 

@@ -50,7 +50,7 @@ BAD: dict[str, tuple[int, Callable[[Fields], Fields]]] = {
     **{f"two lines of {name}": (400, doubled(name)) for name in ONCE},
     "two lengths": (400, lambda fields: [*fields, (b"content-length", b"2"), (b"transfer-encoding", b"chunked")]),
     "another host": (421, lambda fields: [(b"host", b"evil.example"), *fields[1:]]),
-    "a port that is no number": (421, lambda fields: [(b"host", "127.0.0.1:²".encode("latin-1")), *fields[1:]]),
+    "a port that is not a number": (421, lambda fields: [(b"host", "127.0.0.1:²".encode("latin-1")), *fields[1:]]),
     "a port of other digits": (421, lambda fields: [(b"host", b"127.0.0.1:\xb2\xb3"), *fields[1:]]),
     "no host": (400, lambda fields: fields[1:]),
     "another origin": (403, lambda fields: [*fields, (b"origin", b"https://evil.example")]),

@@ -24,13 +24,13 @@ KINDS = [*HOSTILE, *WELL_FORMED]
 async def test_a_message_costs_little_more_than_ordinary_json_of_its_size(kind: str) -> None:
     """A microsecond a byte is about a hundred times what `json.loads` takes for ordinary JSON, measured beside it."""
     asgi = application().asgi()
-    await answered(asgi, body_of(kind, 100))  # What is loaded and compiled once is no part of the cost.
+    await answered(asgi, body_of(kind, 100))  # What is loaded and compiled once is not a part of the cost.
     body = body_of(kind, 100_000)
     ordinary = json.dumps([{"name": "a", "value": 1}] * (len(body) // 28))
     ratios: list[float] = []
     while len(ratios) < ATTEMPTS and min(ratios, default=PARSINGS) >= PARSINGS:
         if ratios:
-            gc.collect()  # What other tests have left is no part of the cost.
+            gc.collect()  # What other tests have left is not a part of the cost.
         began = time.process_time()
         answer = await answered(asgi, body)
         answered_at = time.process_time()

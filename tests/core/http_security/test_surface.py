@@ -181,7 +181,7 @@ _JSON = _HEAD + b"content-type: application/json\r\n"
 BROKEN = {
     "two lengths": _JSON + b"content-length: 2\r\ncontent-length: 3\r\n\r\n{} ",
     "a negative length": _JSON + b"content-length: -1\r\n\r\n{}",
-    "a length that is no number": _JSON + b"content-length: 0x2\r\n\r\n{}",
+    "a length that is not a number": _JSON + b"content-length: 0x2\r\n\r\n{}",
     "a chunk that is none": _JSON + b"transfer-encoding: chunked\r\n\r\nzz\r\n{}\r\n",
     "no request line": b"\x00\x01\x02\x03\r\n\r\n",
     "another protocol": b"SSH-2.0-OpenSSH_9.0\r\n\r\n",

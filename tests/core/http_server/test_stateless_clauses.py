@@ -109,7 +109,7 @@ async def test_who_listens_while_nothing_happens_gets_comments_and_the_end_is_sa
         listening = client.request(body=rev.request("sub", "subscriptions/listen", params))
         await listening.messages(1)
         await listening.until(lambda answer: answer.content.count(KEEP_ALIVE_COMMENT) >= 3)
-        assert len(listening.json_messages) == 1, "comments are no events"
+        assert len(listening.json_messages) == 1, "comments are not events"
         await client.app.close()
         assert ids(await listening.whole()) == ["sub"]
 

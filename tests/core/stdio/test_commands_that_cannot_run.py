@@ -1,4 +1,4 @@
-"""Commands that are no program: one that is not there, one without the permission, a folder, and a file of text."""
+"""Commands that are not a program: one that is not there, one without the permission, a folder, and a file of text."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A server writes what is no message: the client goes on, answers none of it, and fails what it can tell is lost."""
+"""A server writes what is not a message: the client goes on, answers none of it, and fails what it can tell is lost."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ for line in sys.stdin.buffer:
 """
 JUNK = {
     "text": "starting up\n",
-    "JSON that is no message": '{"level": "info"}\n',
+    "JSON that is not a message": '{"level": "info"}\n',
     "a list": "[1, 2]\n",
     "no UTF-8": "\xff\xfe\n",
     "a response to nothing": '{"jsonrpc":"2.0","id":99,"result":{}}\n',

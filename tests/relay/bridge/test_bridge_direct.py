@@ -24,7 +24,7 @@ LINES = {
     "another member": '{"jsonrpc":"2.0","id":"q1","method":"acme/odd","params":%s,"acme":{}}',
 }
 BROKEN = {
-    "params that are no JSON": '{"jsonrpc":"2.0","id":"q1","method":"acme/odd","params":{"a":]}}',
+    "params that are not JSON": '{"jsonrpc":"2.0","id":"q1","method":"acme/odd","params":{"a":]}}',
     "a bracket too many": '{"jsonrpc":"2.0","id":"q1","method":"acme/odd","params":{}}}',
     "two objects": '{"jsonrpc":"2.0","id":"q1","method":"acme/odd","params":{}}{"x":{}}',
     "no end": '{"jsonrpc":"2.0","id":"q1","method":"acme/odd","params":{"a":1}',

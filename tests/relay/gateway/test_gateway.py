@@ -240,7 +240,7 @@ WRONG: list[tuple[dict[str, Any], str]] = [
     ({"upstreams": {"a": {"command": "x", "deny": "write"}}}, r'write deny = \["read_\*"\]'),
     ({"upstreams": {"a": {"command": "x", "rate": 0}}}, "above 0"),
     ({"upstreams": {"a": {"command": "x", "tools": {"t": {"hide": True}}}}}, "did you mean 'hidden'"),
-    ({"upstreams": {"a": {"command": "x", "prefix": "a b"}}}, "no identifier"),
+    ({"upstreams": {"a": {"command": "x", "prefix": "a b"}}}, "not an identifier"),
     ({"upstreams": {"a": {"command": "x"}, "a_b": {"command": "x"}}}, "write another prefix"),
     ({"upstreams": {"a": {"command": "x", "prefix": ""}, "b": {"command": "x", "prefix": ""}}}, "another prefix"),
     ({"gateway": {"health": "health"}, "upstreams": {"a": {"command": "x"}}}, 'write health = "/health"'),

@@ -75,7 +75,7 @@ FOUND = [
     (7, "command 'no-such-program-anywhere' cannot be started, no folder of PATH has it"),
     (8, "NOT_SET_ANYWHERE, which is not set"),
     (12, "NOT_SET_EITHER, which is not set"),
-    (13, "cwd '/no/such/folder' is no folder"),
+    (13, "cwd '/no/such/folder' is not a folder"),
     (16, "it names no host"),
     (17, "has no key 'rates'; did you mean 'rate'?"),
     (18, "timeout is a number above 0"),

@@ -91,7 +91,7 @@ CALL = {"name": "web_own"}
 async def test_an_address_is_one_client_and_another_has_its_own_rate(rev: Rev, tmp_path: Path) -> None:
     async with served(rev, tmp_path) as web:
         assert await web.call("127.0.0.1", **CALL)
-        assert not await web.call("127.0.0.1", **CALL), "a new session is no new client"
+        assert not await web.call("127.0.0.1", **CALL), "a new session is not a new client"
         assert await web.call("127.0.0.2", **CALL), "one client does not take the rate of all"
         assert not await web.call("127.0.0.2", **CALL)
         assert await web.call("2001:db8::1", **CALL)

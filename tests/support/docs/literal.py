@@ -61,7 +61,7 @@ class Reader:
     """Somebody with a new virtual environment and an empty folder, who follows a page."""
 
     def __init__(self, factory: pytest.TempPathFactory, instead: Mapping[str, str] | None = None) -> None:
-        """`instead` has what stands for words of the page that are no commands, such as an address of an example."""
+        """`instead` has what stands for words of the page that are not commands, such as an address of an example."""
         wheels = built_distributions(factory)
         home = factory.mktemp("reader")
         self.folder = home / "project"

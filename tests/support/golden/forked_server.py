@@ -21,7 +21,7 @@ from pathlib import Path
 from typing import Any, Final
 
 SERVER: Final = Path(__file__).resolve().parents[1] / "servers" / "golden.py"
-CAN_FORK: Final = sys.platform == "linux"  # Elsewhere, nothing is notified of the end of a process that is no child.
+CAN_FORK: Final = sys.platform == "linux"  # Elsewhere, nothing is notified of the end of a process that is not a child.
 _SIZE: Final = 4096
 
 

@@ -154,7 +154,7 @@ def _peak() -> int:
 async def _measure(size: int) -> dict[str, dict[str, Any]]:
     asgi = application().asgi()
     for kind in HOSTILE | WELL_FORMED:
-        await answered(asgi, body_of(kind, 100))  # What is loaded and compiled once is no part of the cost.
+        await answered(asgi, body_of(kind, 100))  # What is loaded and compiled once is not a part of the cost.
     results = dict[str, dict[str, Any]]()
     for kind in HOSTILE | WELL_FORMED:
         body = body_of(kind, size)

@@ -17,7 +17,7 @@ REFUSED: list[Any] = [
     pytest.param({"mcp-name": None}, 400, MISMATCH, id="the name has to be repeated"),
     pytest.param({"mcp-name": "y"}, 400, MISMATCH, id="the name is that of the body"),
     pytest.param({"mcp-name": "=?base64?eQ==?="}, 400, MISMATCH, id="the name is decoded before it is compared"),
-    pytest.param({"mcp-name": "=?base64?!?="}, 400, MISMATCH, id="a name that cannot be decoded is no name"),
+    pytest.param({"mcp-name": "=?base64?!?="}, 400, MISMATCH, id="a name that cannot be decoded is not a name"),
     pytest.param({"origin": "http://evil.example"}, 403, None, id="a foreign page is forbidden"),
     pytest.param({"accept": "text/html"}, 406, None, id="both kinds of answer have to be taken"),
 ]

@@ -33,7 +33,7 @@ def by_version(line: Line, methods: Any, jsonrpc: Any) -> None:
         raise ValueError("another method")
     params = instance.get("params", MISSING)
     if params is not MISSING and not isinstance(params, dict):
-        raise ValueError("params are no object")
+        raise ValueError("params are not an object")
     parse(line["of"], line["revision"], None if params is MISSING else params)
 
 

@@ -145,7 +145,7 @@ def reached(kind: Any, **settings: Any) -> Any:
 
 
 def _ignore(line: str) -> None:
-    """What the server says on standard error is no part of these tests."""
+    """What the server says on standard error is not a part of these tests."""
 
 
 def converse(conversation: Callable[[Everything], Awaitable[None]]) -> None:

@@ -47,7 +47,7 @@ def written(hint: typing.Any) -> dict[str, typing.Any]:
         return {"kind": "reference", "name": hint.__name__}
     if hint in (typing.Any, object) or hint is lsp.LSPObject:
         return {"kind": "reference", "name": "LSPAny"}
-    raise TypeError(f"{hint!r} is no type of the protocol")
+    raise TypeError(f"{hint!r} is not a type of the protocol")
 
 
 def structure(cls: type) -> dict[str, typing.Any]:

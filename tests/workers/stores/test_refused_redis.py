@@ -1,4 +1,4 @@
-"""What is no single Redis is refused at once, with its reason."""
+"""What is not a single Redis is refused at once, with its reason."""
 
 from __future__ import annotations
 

@@ -34,10 +34,10 @@ def test_memory_is_what_a_process_has_itself() -> None:
         ("unix:///folder/socket?db=1&x=1", "it has no option 'x'; remove it"),
         ("redis://host?protocol=5", "protocol must be either 2 or 3"),
         ("redis://host?decode_responses=true", "has decode_responses"),
-        ("redis://:secret@host/first", "names a database that is no number; write redis://host/0"),
-        ("redis://:secret/word@host", "its port is no number; in a password, write / as %2F"),
+        ("redis://:secret@host/first", "names a database that is not a number; write redis://host/0"),
+        ("redis://:secret/word@host", "its port is not a number; in a password, write / as %2F"),
         ("redis+cluster://", "'redis+cluster' is unknown"),
-        ("redis+cluster://:secret@a,b:x", "its port is no number"),
+        ("redis+cluster://:secret@a,b:x", "its port is not a number"),
         ("redis+cluster://:secret@a/3", "must be 0"),
         ("redis+cluster://:secret@a/0?colour=red", "it has no option 'colour'; remove it"),
         ("Memory", "'Memory' is unknown"),
@@ -76,6 +76,6 @@ async def test_another_file_is_not_changed(tmp_path: Path) -> None:
     file.close()
     store = open_store("asgi", f"sqlite:///{tmp_path}/other.db")
     assert store is not None
-    with pytest.raises(LocalError, match="is no store of this version"):
+    with pytest.raises(LocalError, match="is not a store of this version"):
         await store.get("a")
     await store.close()

@@ -233,7 +233,7 @@ async def test_a_change_that_cannot_be_counted_is_not_made(
 ) -> None:
     store = SQLiteStore(tmp_path / "s.db")
     for _ in range(singles + 1):
-        await store.count("c", 1, LONG)  # A counter is no record: there is no file yet.
+        await store.count("c", 1, LONG)  # A counter is not a record: there is no file yet.
 
     def full(path: Path) -> None:
         raise OSError(errno.ENOSPC, "No space left on device")

@@ -139,7 +139,7 @@ async def test_changes_of_one_turn_are_one_transaction(tmp_path: Path) -> None:
 async def test_changes_that_come_together_are_made_in_their_order(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(sqlite_store, "_LATE", LONG)  # A busy machine is no slow disk.
+    monkeypatch.setattr(sqlite_store, "_LATE", LONG)  # A busy machine is not a slow disk.
     async with opened(tmp_path / "store.db") as store:
         for turn in range(3):
             numbers = await asyncio.gather(*(store.append(f"{turn}", [b"%d" % n], LONG) for n in range(40)))

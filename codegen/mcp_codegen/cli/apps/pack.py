@@ -147,7 +147,7 @@ def pack(
 def _of_python(server: str, folder: Path | None, env: Mapping[str, str], choice: Mapping[str, Any]) -> _Made:
     """Return the files of a Python server, its project, the form of the bundle, and the command that starts it here."""
     if not is_python_file(server):
-        raise CodegenError(f"{server}: is no Python file; pass another program as a command: -- node dist/index.js")
+        raise CodegenError(f"{server}: is not a Python file; pass another program as a command: -- node dist/index.js")
     source = require_python_file(server)
     root = folder.resolve() if folder else _above_packages(source.resolve().parent)
     if not source.resolve().is_relative_to(root):

@@ -71,7 +71,7 @@ def publish(
         raise CodegenError("--check and --write exclude each other; pass one of them")
     target, rest = named_server(words, "publish SERVER")
     if target.saved is not None or rest:
-        raise CodegenError(f"{' '.join(rest) or target}: is no server; write publish SERVER")
+        raise CodegenError(f"{' '.join(rest) or target}: is not a server; write publish SERVER")
     is_file = bool(words) and is_python_file(words[0])
     root = _project_folder((folder or (require_python_file(words[0]).parent if is_file else Path())).resolve())
     live = probe_json(replace(target, env={**target.env, **variables_of(variables, env_files)}), (), timeout)

@@ -136,7 +136,7 @@ def chosen_server(
     if server is None:
         raise CodegenError("no server was named; pass the Python file of a server, or -m MODULE")
     if server.startswith(("http://", "https://")) or entry_of(server) is not None:
-        raise CodegenError(f"{server}: is no server of this machine's Python; to serve it here: bridge {server}")
+        raise CodegenError(f"{server}: is not a server of this machine's Python; to serve it here: bridge {server}")
     if not is_python_file(server) and is_module(server):
         return server, server, arguments
     require_python_file(server)

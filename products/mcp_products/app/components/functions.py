@@ -262,7 +262,7 @@ def check_lifespan(lifespan: object, function: str) -> None:
         or inspect.isgeneratorfunction(lifespan)
         or inspect.iscoroutinefunction(lifespan)
     ):
-        raise LocalError(f"{function}(): the lifespan {name!r} is no async context manager: {remedy}")
+        raise LocalError(f"{function}(): the lifespan {name!r} is not an async context manager: {remedy}")
     if inner is not lifespan and inspect.isgeneratorfunction(inner):
         raise LocalError(f"{function}(): the lifespan {name!r} is a context manager that is not async: {remedy}")
     check_accepts_one(lifespan, f"{function}(): the lifespan {name!r}", "app")

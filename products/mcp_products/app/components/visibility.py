@@ -76,7 +76,7 @@ def visibility_rule(
 
 
 def text_set(owner: str, keyword: str, texts: object) -> frozenset[str]:
-    """Return the strings of a collection as a set. Raises TypeError for one string, and for what is no string."""
+    """Return the strings of a collection as a set. Raises TypeError for one string, and for what is not a string."""
     if isinstance(texts, (str, bytes)) or not isinstance(texts, Collection):
         raise TypeError(f'{owner}: {keyword}={texts!r} must be a set of strings, such as {keyword}={{"admin"}}')
     items: list[Any] = list(texts)  # pyright: ignore[reportUnknownArgumentType]

@@ -77,7 +77,7 @@ def Depends(function: Callable[..., Any], /, **bindings: Any) -> Any:
     Write `db: Database = Depends(connect)`, or `Annotated[Database, Depends(connect)]`. The function is a `def`, which
     runs in a worker thread, an `async def`, a generator or a context manager, whose clean-up runs after the call, also
     if the call fails or is cancelled. It is called once for a call, and may have dependencies itself, a parameter of
-    type Context, and parameters with the names of the tool's arguments. The parameter is no argument for clients.
+    type Context, and parameters with the names of the tool's arguments. The parameter is not an argument for clients.
 
     Args:
         function: The function.

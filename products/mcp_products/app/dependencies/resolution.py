@@ -197,7 +197,7 @@ class _Call:
 
 
 class Dependencies:
-    """The dependencies of one function; `names` are its parameters that are no arguments of clients."""
+    """The dependencies of one function; `names` are its parameters that are not arguments of clients."""
 
     def __init__(
         self, markers: Mapping[str, Dependency], hints: Mapping[str, Any], arguments: set[str], description: str

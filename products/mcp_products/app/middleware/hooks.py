@@ -71,13 +71,13 @@ class Middleware:
     """
 
     def __init_subclass__(cls, **kwargs: Any) -> None:
-        """Raise LocalError for a method whose name begins with `on_` and is no hook: it would never be called."""
+        """Raise LocalError for a method whose name begins with `on_` and is not a hook: it would never be called."""
         super().__init_subclass__(**kwargs)
         for name in vars(cls):
             if name.startswith("on_") and name not in _HOOKS:
                 nearest = get_close_matches(name, _HOOKS, 1, 0.4)
                 hint = f"did you mean {nearest[0]!r}?" if nearest else f"the hooks are {', '.join(_HOOKS)}"
-                raise LocalError(f"the middleware {cls.__name__} has the method {name!r}, which is no hook; {hint}")
+                raise LocalError(f"the middleware {cls.__name__} has the method {name!r}, which is not a hook; {hint}")
 
     async def __call__(self, context: MiddlewareContext, call_next: CallNext) -> Any:
         """Call the hooks of a message, the outermost first."""

@@ -140,7 +140,7 @@ def fallback(value: Any) -> Any:
 
 
 def is_known(value: object) -> bool:
-    """Return True if a value of a class that is no collection can be written."""
+    """Return True if a value of a class that is not a collection can be written."""
     try:
         to_jsonable_python(value, fallback=fallback)
     except ValueError:

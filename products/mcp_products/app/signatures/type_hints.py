@@ -1,6 +1,6 @@
 """Type hints that pydantic cannot read as they are, replaced by ones that it can.
 
-These are `typing.TypedDict` before Python 3.12, classes with type hints that are no models, and the dataclasses and
+These are `typing.TypedDict` before Python 3.12, classes with type hints that are not models, and the dataclasses and
 named tuples that contain such types.
 """
 
@@ -66,7 +66,7 @@ def readable_hint(hint: Any, scope: _Scope = _ARGUMENT) -> Any:
         return hint
     if hint in scope.enclosing:
         name = getattr(hint, "__name__", hint)
-        raise LocalError(f"the type {name!r} contains itself and is no model: derive it from pydantic.BaseModel")
+        raise LocalError(f"the type {name!r} contains itself and is not a model: derive it from pydantic.BaseModel")
     origin, inner = get_origin(hint), get_args(hint)
     if origin is not None:
         return _with_readable_arguments(hint, origin, inner, scope)
@@ -99,7 +99,7 @@ def attributes_of(value: object) -> dict[str, Any] | None:
     hints: dict[str, Any] = {}
     for cls in reversed(type(value).__mro__):
         own = vars(cls).get("__annotations__")
-        hints |= own if isinstance(own, dict) else {}  # Of functions and modules it is no dict.
+        hints |= own if isinstance(own, dict) else {}  # Of functions and modules it is not a dict.
     names = [name for name in hints if not name.startswith("_") and hasattr(value, name)]
     return {name: getattr(value, name) for name in names} or None
 

@@ -151,7 +151,7 @@ def _compiled(pattern: str) -> Callable[[str], bool]:
     try:
         schema = compile_schema({"type": "string", "pattern": f"(?i){pattern}"})
     except InvalidSchemaError as error:
-        raise ToolError(f"{pattern!r} is no regular expression for a search: {error}") from None
+        raise ToolError(f"{pattern!r} is not a regular expression for a search: {error}") from None
     return lambda text: schema.first_error(text) is None
 
 

@@ -138,7 +138,7 @@ class Namespace(Transform):
     """Name tools and prompts `prefix_name`, and resources `scheme://prefix/path`, as `mount` does."""
 
     def __init__(self, prefix: str) -> None:
-        """Create the transform. Raises LocalError if the prefix is no identifier."""
+        """Create the transform. Raises LocalError if the prefix is not an identifier."""
         if not _is_identifier(prefix):
             raise LocalError(f'Namespace() needs an identifier, such as "api"; {shown(prefix)} is not')
         self.prefix = prefix
@@ -201,7 +201,7 @@ class VersionFilter(Transform):
         version_lt: str | None = None,
         include_unversioned: bool = True,
     ) -> None:
-        """Create a filter. Raises LocalError without a limit, for one that is no text, and for an empty range.
+        """Create a filter. Raises LocalError without a limit, for one that is not text, and for an empty range.
 
         Args:
             version_gte: The lowest version.

@@ -115,7 +115,7 @@ class SQLiteStorage:
         Args:
             path: The file. Default `:memory:`: the data is lost when the process ends.
 
-        Raises LocalError if the file has another format, is no regular file, or is a link.
+        Raises LocalError if the file has another format, is not a regular file, or is a link.
         """
         self._lock = threading.Lock()
         self._path = None if str(path) == ":memory:" else path

@@ -74,7 +74,7 @@ class Challenges:
     def insufficient_scope(self, scopes: Iterable[str]) -> RawHeaders:
         """Return the headers that name all scopes the request needs, together with those every request needs.
 
-        Raises LocalError for text that is no scope: it could end its parameter, and begin another.
+        Raises LocalError for text that is not a scope: it could end its parameter, and begin another.
         """
         return self._headers(INSUFFICIENT_SCOPE, check_scopes([*self.scopes, *scopes]))
 

@@ -95,7 +95,7 @@ def claim_at(claims: Mapping[str, Any], claim: str | tuple[str, ...]) -> Any:
 
 def _checked_name(name: str) -> str:
     if not _NAME.fullmatch(name):
-        raise LocalError(f"roles: {name!r} is no name of a role: use letters, digits and . _ - as in {_RULE}")
+        raise LocalError(f"roles: {name!r} is not a name of a role: use letters, digits and . _ - as in {_RULE}")
     return name
 
 

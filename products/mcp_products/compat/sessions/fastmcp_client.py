@@ -443,7 +443,7 @@ class Client(Generic[TransportT]):
         return contents
 
     async def get_prompt_mcp(self, name: str, arguments: dict[str, Any] | None = None, meta: Any = None) -> Any:
-        """Get a prompt; arguments that are no texts are written as JSON."""
+        """Get a prompt; arguments that are not texts are written as JSON."""
         texts = {
             key: item if isinstance(item, str) else to_json(item).decode() for key, item in (arguments or {}).items()
         }

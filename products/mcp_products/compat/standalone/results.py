@@ -30,7 +30,7 @@ def blocks_are_given(value: Any) -> bool:
 
 
 def check_items(name: str, items: Any, kind: Any, kinds: str) -> None:
-    """Raise TypeError for something that is no list, and for an item of another kind."""
+    """Raise TypeError for something that is not a list, and for an item of another kind."""
     if not is_list(items):
         raise TypeError(f"{name} must be {kinds}, got {type(items).__name__}")
     for index, item in enumerate(items):
@@ -54,7 +54,7 @@ class ToolResult(_t.CallToolResult):  # type: ignore[misc]
         self, content: Any = None, structured_content: Any = None, meta: Any = None, is_error: bool = False
     ) -> None:
         """Create the result of content, which may be any value, or of structured content. Raises ValueError for
-        neither, and for structured content that is no object."""
+        neither, and for structured content that is not an object."""
         if content is None and structured_content is None:
             raise ValueError("Either content or structured_content must be provided")
         structured: Any = None if structured_content is None else to_jsonable_python(structured_content)
@@ -76,7 +76,7 @@ class ToolResult(_t.CallToolResult):  # type: ignore[misc]
 
 
 class Message(_t.PromptMessage):  # type: ignore[misc]
-    """A message of a prompt; content that is no block is written as a text."""
+    """A message of a prompt; content that is not a block is written as a text."""
 
     def __init__(self, content: Any, role: str = "user") -> None:
         """Create the message."""

@@ -94,7 +94,7 @@ async def websocket_server(
     Raises ValueError for a scope of another kind, and LocalError for `security_settings`, which have no counterpart.
     """
     if scope["type"] != "websocket":
-        raise ValueError("websocket_server(): this is no WebSocket; add it as the endpoint of a WebSocketRoute")
+        raise ValueError("websocket_server(): this is not a WebSocket; add it as the endpoint of a WebSocketRoute")
     if security_settings is not None:
         raise LocalError("websocket_server(): security_settings have no counterpart; use streamable_http_app()")
     ends = False

@@ -213,7 +213,7 @@ class TaskExecution:
 
 
 def reason_of_end(error: BaseException) -> str:
-    """Return why a task has failed whose function has raised what is no Exception."""
+    """Return why a task has failed whose function has raised what is not an Exception."""
     return f"the function of the task has raised {type(error).__name__}"
 
 

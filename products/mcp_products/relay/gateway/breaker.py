@@ -54,7 +54,7 @@ class CircuitBreaker:
     error that the server has answered is an answer.
 
     Of a server that others use too, one client cannot open it alone: a call of its own may be what ends the process.
-    Connections that cannot be opened are no fault of a client.
+    Connections that cannot be opened are not a fault of a client.
     """
 
     def __init__(self, name: str, settings: BreakerSettings | None) -> None:

@@ -262,7 +262,7 @@ def _upstream(where: str, name: str, table: Any) -> UpstreamSettings:
     settings = UpstreamSettings.of_table(name, table)
     prefix = settings.prefix
     if prefix and not (prefix.replace("-", "_").isidentifier() and len(prefix) < _MAX_PREFIX):
-        raise LocalError(f'{where}: {place} the prefix {prefix!r} is no identifier: write prefix = "tools"')
+        raise LocalError(f'{where}: {place} the prefix {prefix!r} is not an identifier: write prefix = "tools"')
     return settings
 
 

@@ -22,7 +22,7 @@ from mcp_runtime.protocol.models import is_list, is_object
 from ..gateway.settings import ENCODING, TARGET, read_settings
 from ..upstream.target import target_of_entry
 
-_PLACE: Final = re.compile(r"Gateway\(\):? ")  # How errors name settings that are no file.
+_PLACE: Final = re.compile(r"Gateway\(\):? ")  # How errors name settings that are not a file.
 _USERS: Final = "mcp_products.relay.gateway.users"
 _QUOTES: Final = ('"""', "'''")
 _KEY: Final = re.compile(r"""\s*((?:[\w-]+|"[^"]*"|'[^']*')(?:\s*\.\s*(?:[\w-]+|"[^"]*"|'[^']*'))*)\s*=""")
@@ -160,7 +160,7 @@ def _wrong_command(command: str) -> str | None:
 
 
 def _wrong_folder(folder: str) -> str | None:
-    return None if os.path.isdir(folder) else f"cwd {folder!r} is no folder: write one that exists"
+    return None if os.path.isdir(folder) else f"cwd {folder!r} is not a folder: write one that exists"
 
 
 def _wrong_url(url: str) -> str | None:

@@ -363,7 +363,7 @@ class Opener:
         result = await session.send_request(raw_request(method, FROM_CLIENT), params, RequestOptions(timeout=seconds))
         value = result.value if isinstance(result, RawResult) else None
         if not is_object(value):
-            raise InvalidResponseError(f"the result of {method!r} is no object")
+            raise InvalidResponseError(f"the result of {method!r} is not an object")
         return value
 
     def _use(self, upstream: OpenUpstream, revision: Revision) -> None:

@@ -278,7 +278,7 @@ def _words_of_file(target: Any) -> Any:
     try:
         words = split_command(target)
     except ValueError as error:
-        raise LocalError(f"proxy(): {shown(target)} is no command line: {error}") from None
+        raise LocalError(f"proxy(): {shown(target)} is not a command line: {error}") from None
     if not words:
         raise LocalError(f"proxy() needs {_TARGETS}; an empty string is none of them")
     return words
@@ -299,7 +299,7 @@ def split_command(text: str, *, windows: bool = sys.platform == "win32") -> list
 def _start_file(path: str) -> list[str]:
     runner = RUNNERS.get(os.path.splitext(path)[1])
     if runner is None:
-        raise LocalError(f"proxy(): {path!r} is no server file (.py, .js, .jar): pass its command as a list of words")
+        raise LocalError(f"proxy(): {path!r} is not a server file (.py, .js, .jar): pass its command as a list")
     if not Path(path).is_file():
         raise LocalError(f"proxy(): there is no file {path!r}: pass the path of a server, a URL or a command")
     return [*runner, path]

@@ -240,7 +240,7 @@ class ClusterPipes:
         return self._parts
 
     def _close_unused(self) -> None:
-        """Close the connections to nodes that are no primaries any more."""
+        """Close the connections to nodes that are not primaries any more."""
         used = {*self._addresses.values()}
         for address in [address for address in self._pipes if used and address not in used]:
             pipe = self._pipes.pop(address)

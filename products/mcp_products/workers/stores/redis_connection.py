@@ -222,12 +222,12 @@ class RedisPipe(asyncio.Protocol):
         self._flush()
 
     def _check_mode(self, reply: Any) -> None:
-        """Refuse all commands if this is no Redis of the expected mode."""
+        """Refuse all commands if this is not a Redis of the expected mode."""
         self._greeting = None
         mode = _mode_of(reply) if isinstance(reply, list) else ""  # pyright: ignore[reportUnknownArgumentType]
         if self._listener is not None:
             if mode != "cluster":
-                self._refuse("a Redis that is no node of a cluster, or does not allow its user +hello")
+                self._refuse("a Redis that is not a node of a cluster, or does not allow its user +hello")
         elif mode in _REFUSED:
             self._refuse(_REFUSED[mode])
 
@@ -285,7 +285,7 @@ class RedisPipe(asyncio.Protocol):
         self._fail(reply, [future])
         code = reply.words[0] if isinstance(reply, RefusedCommandError) and reply.words else ""
         if code in ("READONLY", "NOSCRIPT") and self._transport is not None:
-            self._transport.abort()  # This is no primary any more, or has forgotten the scripts: connect again.
+            self._transport.abort()  # This is not a primary any more, or has forgotten the scripts: connect again.
 
     def connection_lost(self, exc: Exception | None) -> None:
         """Let the commands fail that were sent."""
@@ -353,7 +353,7 @@ def read_reply(data: bytes, at: int) -> tuple[Any, int]:
     """Return the reply that begins at a position, in RESP2 or RESP3, and the position after it.
 
     An error is a StoreUnavailableError; it is returned, not raised. Raises IncompleteReplyError, and
-    StoreUnavailableError for bytes that are no reply.
+    StoreUnavailableError for bytes that are not a reply.
     """
     end = data.find(b"\r\n", at)
     if end < 0:
@@ -377,7 +377,7 @@ def read_reply(data: bytes, at: int) -> tuple[Any, int]:
         return line, after
     if kind in b"_#":
         return (None if kind == b"_" else line == b"t"), after
-    raise StoreUnavailableError(f"Redis: {data[at : at + 40]!r} is no reply")
+    raise StoreUnavailableError(f"Redis: {data[at : at + 40]!r} is not a reply")
 
 
 def _read_items(data: bytes, at: int, count: int) -> tuple[list[Any] | None, int]:

@@ -130,7 +130,7 @@ def open_known(path: str | Path, timeout: float) -> tuple[sqlite3.Connection, Fi
 
 def open_database(path: str | Path, timeout: float) -> sqlite3.Connection:
     """Return a connection to the file of a store, which is created if there is none. Raises sqlite3.Error, OSError, and
-    LocalError for a file that is no store.
+    LocalError for a file that is not a store.
 
     Args:
         path: The file.
@@ -143,7 +143,7 @@ def open_database(path: str | Path, timeout: float) -> sqlite3.Connection:
     try:
         version, tables = connection.execute(_STATE).fetchone()
         if version != _FORMAT and (tables or version):
-            raise LocalError(f"{path}: is no store of this version; remove the file, or choose another path")
+            raise LocalError(f"{path}: is not a store of this version; remove the file, or choose another path")
         connection.execute(f"PRAGMA page_size = {_PAGE}")
         _use_wal(connection, timeout)
         connection.execute("PRAGMA synchronous = NORMAL")

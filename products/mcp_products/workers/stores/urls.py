@@ -78,10 +78,10 @@ def _redis_store(function: str, url: str) -> Store:
             client.connection_pool.make_connection()  # It connects later, and reads all options of the URL now.
             options = client.connection_pool.connection_kwargs
     except _refusals() as error:
-        raise LocalError(f"{function}(): store= is no URL that redis-py reads: {_reason(error)}") from None
+        raise LocalError(f"{function}(): store= is not a URL that redis-py reads: {_reason(error)}") from None
     path = urlsplit(url).path.strip("/")
     if scheme != "unix" and path and not path.isdecimal():
-        raise LocalError(f"{function}(): store= names a database that is no number; write redis://host/0")
+        raise LocalError(f"{function}(): store= names a database that is not a number; write redis://host/0")
     if options.get("decode_responses"):
         raise LocalError(f"{function}(): store= has decode_responses, but a store has bytes; remove this option")
     return cast("Store", load(f"{__package__}.redis").RedisStore(client))
@@ -95,7 +95,7 @@ def _refusals() -> tuple[type[Exception], ...]:
 def _reason(error: Exception) -> str:
     """Return why redis-py refuses a URL, without what may be a part of a password. It passes options on as keywords."""
     if str(error).startswith("Port could not be cast"):
-        return "its port is no number; in a password, write / as %2F, ? as %3F and # as %23"
+        return "its port is not a number; in a password, write / as %2F, ? as %3F and # as %23"
     unknown = re.search(r"unexpected keyword argument '(\w+)'", str(error))
     return str(error) if unknown is None else f"it has no option {unknown[1]!r}; remove it, or correct its name"
 

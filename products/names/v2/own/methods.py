@@ -74,7 +74,7 @@ def validate_client_result(method: str, version: str, data: Mapping[str, Any]) -
 
 def _row(rows: Mapping[tuple[str, str], Request[Any]], method: str, version: str) -> Request[Any]:
     if version not in _TABLES:
-        raise ValueError(f"{version!r} is no protocol version: {', '.join(_TABLES)}")
+        raise ValueError(f"{version!r} is not a protocol version: {', '.join(_TABLES)}")
     return rows[method, version]
 
 

@@ -132,7 +132,7 @@ class HTTPConnection:
         except ValueError:
             scheme = host = ""
         if scheme not in ("http", "https") or not host:
-            raise LocalError(f"{redact_url(url)!r} is no URL of HTTP: write one with a host, and a port up to 65535")
+            raise LocalError(f"{redact_url(url)!r} is not a URL of HTTP: write one with a host, and a port up to 65535")
         self.url = url
         self.options = options
         self.negotiated: NegotiatedRevision | None = None
@@ -295,7 +295,7 @@ class HTTPConnection:
         return events
 
     def check_stream(self, response: ClientResponse) -> None:
-        """Raise HTTPStatusError for an error status, and InvalidResponseError if the body is no SSE stream."""
+        """Raise HTTPStatusError for an error status, and InvalidResponseError if the body is not an SSE stream."""
         if response.status_code != 200:
             raise self.status_error(response)
         kind = response.headers.get("content-type", "")

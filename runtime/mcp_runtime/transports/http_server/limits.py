@@ -52,7 +52,7 @@ class HTTPLimits:
             read. Above it, the client that holds most of them loses its largest. Default 256 MiB.
         max_subscriptions: Streams of subscriptions that one user or session may have open, in versions without
             sessions. Default 100.
-        max_subscriptions_per_address: The same of one address whose clients are no users. Default 1000.
+        max_subscriptions_per_address: The same of one address whose clients are not users. Default 1000.
     """
 
     max_body: int = MAX_MESSAGE_BYTES

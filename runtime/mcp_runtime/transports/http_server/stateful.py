@@ -101,7 +101,7 @@ def _send_body(session: Session, responder: PostResponder | None, post: Incoming
 
 
 def _status(code: int, session: Session, message: Message | list[Message]) -> int:
-    """Return the HTTP status of an error response: 400 if the body was no JSON-RPC message."""
+    """Return the HTTP status of an error response: 400 if the body was not a JSON-RPC message."""
     revision = session.connection.revision
     readable = revision.batches if isinstance(message, list) else hasattr(message, "method")
     return status_of(code, revision) if readable else 400

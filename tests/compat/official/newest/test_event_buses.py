@@ -84,7 +84,7 @@ async def test_a_server_with_another_bus_hears_nothing() -> None:
 
 def test_what_is_no_bus_is_refused() -> None:
     server = MCPServer("notebook", subscriptions="redis://localhost")
-    with pytest.raises(LocalError, match="is no bus: pass InMemorySubscriptionBus") as caught:
+    with pytest.raises(LocalError, match="is not a bus: pass InMemorySubscriptionBus") as caught:
         server.server
     assert len(str(caught.value).splitlines()) <= 2
 

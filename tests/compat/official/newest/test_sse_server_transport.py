@@ -107,7 +107,7 @@ async def test_a_framework_puts_messages_into_connections_itself() -> None:
         writer = writers.get(UUID(hex=request.query_params["session_id"]))
         if writer is None:
             return Response(status_code=404)
-        await writer.send(ValueError("is no message"))
+        await writer.send(ValueError("is not a message"))
         await writer.send(SessionMessage(message.validate_json(await request.body())))
         return Response(status_code=202)
 

@@ -70,7 +70,7 @@ async def test_a_connection_that_was_never_open_has_no_end() -> None:
     calls: list[Any] = []
     with pytest.raises(ConnectionClosedError):
         async with connect(["false"], on_close=calls.append, on_error=calls.append):
-            raise AssertionError("false is no server")
+            raise AssertionError("false is not a server")
     assert calls == []
 
 

@@ -1,4 +1,4 @@
-"""Answers that are no responses: the call that they belong to fails at once, and nothing is answered to an answer."""
+"""Answers that are not responses: the call that they belong to fails at once, and nothing is answered to an answer."""
 
 from __future__ import annotations
 

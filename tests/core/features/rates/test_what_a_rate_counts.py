@@ -1,4 +1,4 @@
-"""A rate counts what is done, whatever the way, and for each client: a client is no session, which it could renew."""
+"""A rate counts what is done, whatever the way, and for each client: not for a session, which a client could renew."""
 
 from __future__ import annotations
 

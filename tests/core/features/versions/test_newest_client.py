@@ -118,7 +118,7 @@ async def test_it_is_connected_to_a_command() -> None:
 
 
 async def test_a_text_that_is_no_url_is_no_target() -> None:
-    with pytest.raises(LocalError, match="'python server.py' is no URL; pass a command as a list of its words"):
+    with pytest.raises(LocalError, match="'python server.py' is not a URL; pass a command as a list of its words"):
         connect("python server.py")
 
 

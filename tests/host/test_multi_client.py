@@ -115,14 +115,22 @@ async def test_servers_of_all_kinds_have_their_names_as_prefixes() -> None:
             with pytest.raises(LocalError, match="one_, my two_, old_"):
                 await multi.call_tool(wrong)
         for wrong in ("note://today", "note:one", "one/today"):
-            with pytest.raises(LocalError, match="belongs to no connected server"):
+            with pytest.raises(
+                LocalError, match="belongs to no connected server: the host of a URI is one, my two, old"
+            ):
                 await multi.read_resource(wrong)
+        nameless: Any = None
+        with pytest.raises(LocalError, match=r"call_tool\(\): name must be a string; None is not"):
+            await multi.call_tool(nameless)
 
 
 @pytest.mark.parametrize("names", [("a", "a_b"), ("a_b", "a"), ("a_b_c", "a_b"), ("",)])
 def test_names_that_cannot_be_told_apart_are_refused(names: tuple[str, ...]) -> None:
     with pytest.raises(LocalError, match=r"MultiClient\(\)"):
         MultiClient({name: app_named("x") for name in names})
+    numbers: Any = {1: app_named("x")}
+    with pytest.raises(LocalError, match="servers must be a dict of targets by name"):
+        MultiClient(numbers)
 
 
 # ---- configuration ---------------------------------------------------------------------------------------------------

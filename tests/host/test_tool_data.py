@@ -264,6 +264,29 @@ async def test_without_a_validator_content_is_not_checked_which_is_said_once(
             await client.call_tool("find", strict=True)
 
 
+class Stay(BaseModel):
+    city: str
+    nights: int = 1
+
+
+async def test_an_object_has_its_names_and_an_output_names_what_is_misspelt() -> None:
+    app = App("app")
+
+    @app.tool()
+    def stay() -> Stay:
+        return Stay(city="Oslo")
+
+    async with Client(app) as client:
+        output = await client.call_tool("stay")
+    assert "city" in output.data and "days" not in output.data
+    assert [*output.data] == ["city", "nights"]
+    misspelt: Any = output
+    with pytest.raises(AttributeError, match="did you mean 'is_error'"):
+        assert misspelt.isError
+    with pytest.raises(AttributeError, match="did you mean 'structured_content'"):
+        assert misspelt.structuredContent
+
+
 async def test_recursive_and_chosen_types() -> None:
     schema = {
         "type": "object",

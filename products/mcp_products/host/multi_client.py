@@ -33,7 +33,7 @@ from mcp_runtime.protocol.models import is_list, is_object
 from mcp_runtime.protocol.result_types import FollowedPages
 from mcp_runtime.protocol.uris import spelled
 from mcp_runtime.usage.keywords import NamesOfAttributes, checked
-from mcp_runtime.usage.rules import COUNT, FUNCTION, MAPPING, Rule
+from mcp_runtime.usage.rules import COUNT, FUNCTION, MAPPING, TEXT, Rule, are_texts, check_values
 
 from .targets import CONNECTION, PYTHONS, ClientTarget, MadeClient, client_of, generated_of
 
@@ -52,7 +52,10 @@ OnServerClose: TypeAlias = Callable[[str, ConnectionClosedError | None], Awaitab
 OnServerError: TypeAlias = Callable[[str, Exception], Awaitable[None] | None]
 
 _RULES: Final[Mapping[str, Rule]] = {
-    "servers": Rule(MAPPING.accepts, 'a dict of targets by name, such as {"notes": "http://host:port/mcp"}'),
+    "servers": Rule(
+        lambda value: MAPPING.accepts(value) and are_texts(value.keys()),
+        'a dict of targets by name, such as {"notes": "http://host:port/mcp"}',
+    ),
     "on_close": FUNCTION.or_none(),
     "on_error": FUNCTION.or_none(),
 }
@@ -262,6 +265,7 @@ class BaseMultiClient(NamesOfAttributes, Generic[ClientT]):
     async def _call(self, method: str, /, **arguments: Any) -> Any:
         """Call a method of the client whose prefix the name or the URI has."""
         key = "uri" if "uri" in arguments else "name"
+        check_values(method, {key: arguments[key]}, {key: TEXT})
         split = self._split_uri if key == "uri" else self._split_name
         server, arguments[key] = split(arguments[key])
         return await getattr(self.clients[server], method)(**arguments)
@@ -270,7 +274,7 @@ class BaseMultiClient(NamesOfAttributes, Generic[ClientT]):
         for server in self.clients:
             if name.startswith(f"{server}_"):
                 return server, name[len(server) + 1 :]
-        raise LocalError(f"{name!r} belongs to no connected server: {self._connected()}")
+        raise LocalError(f"{name!r} belongs to no connected server: {self._connected('names begin with', '_')}")
 
     def _split_uri(self, uri: str) -> tuple[str, str]:
         scheme, separator, rest = uri.partition("://")
@@ -279,12 +283,12 @@ class BaseMultiClient(NamesOfAttributes, Generic[ClientT]):
             first, slash, inside = rest.partition("/")
             if separator and slash and spelled(first).lower() == host.lower():
                 return server, f"{scheme}://{inside}"
-        raise LocalError(f"{uri!r} belongs to no connected server: {self._connected()}")
+        raise LocalError(f"{uri!r} belongs to no connected server: {self._connected('the host of a URI is')}")
 
-    def _connected(self) -> str:
+    def _connected(self, rule: str, end: str = "") -> str:
         reasons = [f"{name} ({str(error).splitlines()[0]})" for name, error in self.errors.items()]
         failed = f"; left out: {', '.join(reasons)}" if reasons else ""
-        return f"names begin with {', '.join(f'{name}_' for name in self.clients) or '-'}{failed}"
+        return f"{rule} {', '.join(f'{name}{end}' for name in self.clients) or '-'}{failed}"
 
 
 def _with_prefix(server: str, item: Any) -> Any:

@@ -6,7 +6,7 @@ import asyncio
 import logging
 import re
 import sys
-from collections.abc import AsyncIterator, Callable, Iterable, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from datetime import date, datetime, time, timedelta
@@ -29,7 +29,7 @@ from mcp_runtime.errors import (
     ToolResultError,
 )
 from mcp_runtime.protocol.models import format_validation_error, integral, is_list, is_object
-from mcp_runtime.usage.keywords import nearest
+from mcp_runtime.usage.keywords import NamesOfAttributes, nearest
 
 from .model_content import Endpoint, anthropic_result, blocks_of_result, gemini_result, openai_result
 
@@ -50,7 +50,7 @@ _NO_NAME: Final = re.compile(r"[\W_]+")
 
 
 @dataclass(frozen=True, slots=True)
-class ToolOutput(Generic[T]):
+class ToolOutput(NamesOfAttributes, Generic[T]):
     """What a call of a tool has returned.
 
     Attributes:
@@ -139,12 +139,14 @@ class ToolData:
         values = self.__dict__
         return values[name] if name in values else type(self)._defaults[name]
 
+    def __iter__(self) -> Iterator[str]:
+        return iter(dict.fromkeys((*self.__dict__, *type(self)._defaults)))
+
     def __getattr__(self, name: str) -> Any:
         if name in (defaults := type(self)._defaults):
             return defaults[name]
         text = f"{type(self).__name__!r} object has no attribute {name!r}"
-        names = list(dict.fromkeys((*self.__dict__, *defaults)))
-        raise AttributeError(text if name.startswith("__") else f"{text}; {nearest(name, names, 'properties')}")
+        raise AttributeError(text if name.startswith("__") else f"{text}; {nearest(name, [*self], 'properties')}")
 
     def __eq__(self, other: object) -> bool:
         return type(other) is type(self) and vars(other) == vars(self)

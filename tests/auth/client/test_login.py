@@ -70,7 +70,9 @@ def test_synchronous_clients_log_in_and_share_what_they_got() -> None:
             with SyncClient.http(world.url, http=HTTPOptions(auth=auth)) as client:
                 assert [tool.name for tool in client.list_tools().tools] == ["look"]
         assert len(world.params_of("/authorize")) == 1
-        needs_token = r"401 Unauthorized: the server requires a token; pass http=HTTPOptions\(auth=…\)"
+        needs_token = (
+            r"401 Unauthorized: the server requires a token; pass auth=… to Client\(\), or http=HTTPOptions\(auth=…\)"
+        )
         with pytest.raises(HTTPStatusError, match=needs_token), SyncClient.http(world.url):
             pass
         with (

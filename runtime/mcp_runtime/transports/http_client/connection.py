@@ -317,7 +317,7 @@ class HTTPConnection:
             message += " Unauthorized: " + (
                 "the server does not accept the token"
                 if has_token
-                else "the server requires a token; pass http=HTTPOptions(auth=…)"
+                else "the server requires a token; pass auth=… to Client(), or http=HTTPOptions(auth=…)"
             )
         return HTTPStatusError(message, response.status_code)
 

@@ -30,6 +30,8 @@ MIGRATE = "codegen/mcp_codegen/migrate"
 # What a gateway checks, and calls that end before a reload closes their connection, took 49 lines of products.
 # What clients refuse where it is written, and who shares one, took 91 lines of products.
 # Subscriptions that go on when a server begins anew took 60 lines of products.
+# What clients refuse where it is written, and who shares one, took 86 lines of products.
+# Subscriptions that go on when a server begins anew, and what counts as refused, took 62 lines of products.
 COMPAT = "products/mcp_products/compat"
 CODE_MODE = "products/mcp_products/code_mode"
 TENANTS = "products/mcp_products/tenants"
@@ -60,7 +62,7 @@ MAX_CODE_LINES = {
     VIEWS: 100,
     CODE_MODE: 600,
     "runtime": 11_980,
-    "products": 37_248,
+    "products": 37_250,
     LINT: 2_550,
     CARDS: 300,
     COMPAT: 6_873,

@@ -36,6 +36,7 @@ from mcp_products.metrics import stores as measured_stores
 from mcp_products.telemetry import metrics as endpoint_gauges
 from mcp_products.telemetry import metrics as happenings
 from mcp_products.telemetry import metrics as timed_operations
+from mcp_products.tenants.limits import KINDS
 from mcp_products.workers.sessions.worker import Worker
 from mcp_products.workers.stores.memory import InMemoryStore
 from mcp_products.workers.stores.retries import RetryingStore
@@ -354,6 +355,25 @@ async def test_what_is_refused_to_a_tenant_is_counted_by_its_limit(rev: Rev, met
         for _ in range(2):
             await client.answered(body=call(rev))
     assert refused(metrics) == {"cost": 1}
+
+
+@among(ALL_REVISIONS)
+async def test_errors_of_tools_that_name_a_limit_are_no_refusals(rev: Rev, metrics: Metrics) -> None:
+    app = App("limited")
+    found = iter([{"limit": "of the shop", "retryAfter": 1}, {"retryAfter": 1, "state": "open"}])
+
+    @app.tool(name="price")
+    def full(article: str) -> None:
+        raise JSONRPCError(-32000, "full", next(found))
+
+    async with web(rev, app) as client:
+        for _ in range(2):
+            await client.answered(body=call(rev))
+    assert next(found, None) is None and refused(metrics) == {}
+
+
+def test_each_limit_of_a_tenant_is_counted_by_its_name() -> None:
+    assert set(KINDS) < {*happenings._LIMITS}
 
 
 @among(HANDSHAKE[1:])

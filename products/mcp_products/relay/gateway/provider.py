@@ -60,8 +60,8 @@ class GatewayProvider(Provider):
         try:
             yield None
         finally:
-            await asyncio.gather(*(upstream.close() for upstream in (*self.upstreams.values(), *self._retiring)))
-            await asyncio.gather(*self._retiring.values())
+            ends = (upstream.close() for upstream in (*self.upstreams.values(), *self._retiring))
+            await asyncio.gather(*ends, *self._retiring.values())
 
     def retire(self, upstream: GatedUpstream, successor: GatedUpstream | None) -> None:
         """Let a server go, for another one of its name if the settings have one: requests that run end first, and take

@@ -20,6 +20,7 @@ from support.installation.extras import optional
 from mcp_generated import (
     App,
     Client,
+    ConnectionClosedError,
     Context,
     FileRoots,
     JSONRPCError,
@@ -321,6 +322,17 @@ async def test_the_level_is_asked_for_as_the_version_has_it(rev: Rev) -> None:
     else:
         assert tap.methods().count("logging/setLevel") == 1
         assert levels == [None, None]
+
+
+@among(ALL_REVISIONS)
+async def test_a_level_is_set_while_there_is_a_connection(rev: Rev) -> None:
+    client = connected(rev)
+    with pytest.raises(ConnectionClosedError, match="or log_level= of the client"):
+        await client.set_log_level("info")
+    async with client:
+        await client.set_log_level("info")
+    with pytest.raises(ConnectionClosedError, match="there is no connection"):
+        await client.set_log_level("info")
 
 
 @among(ALL_REVISIONS)

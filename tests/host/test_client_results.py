@@ -134,6 +134,10 @@ async def test_what_is_no_type_and_what_has_no_form_in_json_are_refused_before_t
             await calls.get_tool(None)
         with pytest.raises(LocalError, match=r"get_resource\(\): name must be a string; None is not"):
             await calls.get_resource(None)
+        with pytest.raises(
+            LocalError, match=r"options must be RequestOptions\(…\), .*timeout=5; {'timeout': 3} is not"
+        ):
+            await calls.call_tool("note", {"text": "x"}, options={"timeout": 3})
     assert called == []
 
 

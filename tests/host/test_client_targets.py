@@ -243,6 +243,13 @@ async def test_something_else_is_refused(target: Any, settings: dict[str, Any], 
     assert text in str(raised.value)
 
 
+def test_another_program_is_a_path_and_no_module(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "server.sh").write_text("exec cat", encoding="utf-8")
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(LocalError, match=r"'server.sh' is a program of another language: write Path\('server.sh'\)"):
+        Client("server.sh")
+
+
 async def test_a_plain_function_is_no_transport() -> None:
     make: Any = lambda: App("here")
     with pytest.raises(LocalError, match="a function that opens a transport is `async def`; <function"):

@@ -19,14 +19,21 @@ from mcp_runtime.bindings.client import BaseClient
 from mcp_runtime.client.core import RULES
 from mcp_runtime.endpoint.checks import check_root
 from mcp_runtime.endpoint.context import LEVELS
-from mcp_runtime.errors import InvalidMessageError, LocalError, MCPError, ProtocolViolationError, RemoteJSONRPCError
+from mcp_runtime.errors import (
+    ConnectionClosedError,
+    InvalidMessageError,
+    LocalError,
+    MCPError,
+    ProtocolViolationError,
+    RemoteJSONRPCError,
+)
 from mcp_runtime.protocol.jsonrpc import INVALID_PARAMS, METHOD_NOT_FOUND
 from mcp_runtime.protocol.model_methods import ServerDetails
 from mcp_runtime.protocol.models import is_object
 from mcp_runtime.protocol.revision import Notification, Request
 from mcp_runtime.session.requests import RequestKeywords, RequestOptions
 from mcp_runtime.usage.keywords import NoAttributeError, keywords_of, nearest, refuse_unknown
-from mcp_runtime.usage.rules import COUNT, FLAG, SECONDS, TEXT, Rule, are_texts, check_values, is_items, shown
+from mcp_runtime.usage.rules import COUNT, FLAG, SECONDS, TEXT, Rule, are_texts, check_values, instance, is_items, shown
 
 from .handlers import (
     Functions,
@@ -49,6 +56,7 @@ _log: Final = logging.getLogger("mcp_runtime.host.client")
 OutputT = TypeVar("OutputT", default=Any)
 ResultT = TypeVar("ResultT", default=dict[str, Any])
 _NAMED: Final = {"get_prompt": "prompts", "read_resource": "resources"}
+_OPTIONS: Final = instance(RequestOptions, "RequestOptions(…), whose keywords a call has too, such as timeout=5")
 _REQUEST_KEYWORDS: Final = keywords_of(RequestKeywords)
 _MAX_REMEDY: Final = 300  # Characters.
 
@@ -237,6 +245,8 @@ class HostClient:
         """
         if not _LEVEL.accepts(level):
             raise LocalError(f"set_log_level(): level must be {_LEVEL.expected}; {shown(level)} is not")
+        if not self._users:
+            raise ConnectionClosedError("there is no connection; use `async with`, or log_level= of the client")
         for client in self._clients():
             await client.request_log_level(level)
 
@@ -377,6 +387,8 @@ class HostClient:
 
     def _with_progress(self, options: RequestOptions | None, keywords: RequestKeywords) -> RequestKeywords:
         """Return the keywords of a request with the function that gets its progress."""
+        if options is not None and not _OPTIONS.accepts(options):
+            raise LocalError(f"options must be {_OPTIONS.expected}; {shown(options)} is not")
         own = keywords.get("on_progress")
         if own is not None:
             check_values("RequestOptions", {"on_progress": own}, CLIENT_RULES)

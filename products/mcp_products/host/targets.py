@@ -187,6 +187,8 @@ def command_of(target: Any) -> list[str] | None:
                 raise LocalError(f"Client(): there is no file {shown(text)} in {os.getcwd()}")
             return [*runner, str(Path(text).absolute())]
         if isinstance(target, str):
+            if "." in text and Path(text).is_file():
+                raise LocalError(f"Client(): {text!r} is a program of another language: write Path({text!r}) to run it")
             return [sys.executable, "-m", text] if _MODULE.fullmatch(text) else None
         if not Path(text).is_file():
             raise LocalError(f"Client(): there is no file {shown(text)} in {os.getcwd()}")

@@ -18,7 +18,7 @@ from mcp_products.code_mode.savings import savings_of
 from mcp_runtime._lazy import LazyModule
 from mcp_runtime.aio import clock as clocks
 from mcp_runtime.aio.rates import RateLimit
-from mcp_runtime.errors import ConnectionClosedError, JSONRPCError
+from mcp_runtime.errors import ConnectionClosedError, JSONRPCError, MCPError
 from mcp_runtime.protocol.jsonrpc import INTERNAL_ERROR, INVALID_PARAMS, INVALID_REQUEST, serialize
 from mcp_runtime.protocol.revision import Revision, Sent
 from mcp_runtime.protocol.uris import find_uri
@@ -270,7 +270,7 @@ class GatedUpstream(TargetProvider):
                 try:
                     await successor.watch(ctx, inside, outside)
                     await successor.connections(ctx).of_session(ctx).downstream.changed(inside)  # It may have.
-                except JSONRPCError as error:
+                except MCPError as error:
                     _log.warning("the subscription to %s has ended: %s", quoted(outside), error)
         self._users.unwatch()
         await self._users.retire()

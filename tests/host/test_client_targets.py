@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import asyncio
+import gc
 import json
 import sys
+import weakref
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
@@ -437,3 +439,18 @@ async def test_who_enters_while_the_last_user_closes_connects_after_that() -> No
     assert seen == ["connects", "closes"]
     await asyncio.gather(first, use())
     assert seen == ["connects", "closes", "is closed"] * 2
+
+
+@among(ALL_REVISIONS)
+async def test_an_app_keeps_nothing_of_the_clients_that_have_left(rev: Rev) -> None:
+    app = App("app")
+    left = list[weakref.ref[Any]]()
+    for _ in range(3):
+        [candidate] = server_candidates(app.as_server(), [rev.id])
+        async with Client(Tap(candidate.get()), revisions=rev.id) as client:
+            assert await client.list_tools() == []
+        if candidate.get() is not app.as_server():
+            left.append(weakref.ref(candidate.get()))
+        del candidate, client
+    gc.collect()
+    assert [reference() for reference in left] == [None] * len(left)

@@ -28,7 +28,7 @@ MIGRATE = "codegen/mcp_codegen/migrate"
 # what clients of 2.x listen to 54, and what completion functions get 7.
 # That a server over stdio starts without HTTP, clients and tasks took 18 lines of products.
 # What a gateway checks, and calls that end before a reload closes their connection, took 49 lines of products.
-# What clients refuse where it is written, and who shares one, took 103 lines of products.
+# What clients refuse where it is written, and who shares and leaves one, took 114 lines of products.
 # Subscriptions that go on when a server begins anew, and what counts as refused, took 62 lines of products.
 COMPAT = "products/mcp_products/compat"
 CODE_MODE = "products/mcp_products/code_mode"
@@ -60,7 +60,7 @@ MAX_CODE_LINES = {
     VIEWS: 100,
     CODE_MODE: 600,
     "runtime": 11_980,
-    "products": 37_262,
+    "products": 37_273,
     LINT: 2_550,
     CARDS: 300,
     COMPAT: 6_873,

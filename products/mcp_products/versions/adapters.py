@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import weakref
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import cache
 from importlib import import_module
@@ -27,6 +28,7 @@ if TYPE_CHECKING:
     from mcp_runtime.client import negotiation
     from mcp_runtime.client.core import ClientCore
     from mcp_runtime.http import client_rules
+    from mcp_runtime.server.subscriptions import SubscriptionBus
 
     from . import client_adapter
 else:  # A server does without them.
@@ -145,6 +147,28 @@ def _other_stateless(
 # Adapt a server that was written for one protocol version to another.
 
 
+class _AdapterSubscriber:
+    """What subscribes an adapter to the changes of its server, for as long as the adapter lives: an app may have any
+    number of clients in its process, one after another."""
+
+    def __init__(self, adapter: ServerAdapter, bus: SubscriptionBus) -> None:
+        self._adapter = weakref.ref(adapter, lambda _: bus.unsubscribe(self))
+
+    def subscribed_uris(self, rows: Iterable[Notification]) -> Iterable[str]:
+        """Return the URIs that the subscribers of the adapter want."""
+        adapter = self._adapter()
+        return () if adapter is None else adapter.subscribed_uris(rows)
+
+    def wants(self, row: Notification, params: Mapping[str, Any]) -> bool:
+        """Return True: the subscribers of the adapter decide for themselves."""
+        return True
+
+    async def notify(self, row: Notification, params: Mapping[str, Any]) -> None:
+        """Send a change notification to the clients of the adapter."""
+        if (adapter := self._adapter()) is not None:
+            await adapter.notify(row, params)
+
+
 class ServerAdapter(ServerCore):
     """A server object in another protocol version than its own."""
 
@@ -162,7 +186,7 @@ class ServerAdapter(ServerCore):
         self.parts.origin = server
         self.parts.read_params = records().read_as_record
         self.parts.own_change = self.converter.convert_outgoing
-        server.parts.bus.subscribe(self)
+        server.parts.bus.subscribe(_AdapterSubscriber(self, server.parts.bus))
 
     def connected(self) -> None:
         """Note that a client gets to know the capabilities of the server."""
@@ -184,10 +208,6 @@ class ServerAdapter(ServerCore):
         """Return the URIs that the subscribers of this adapter want."""
         own = [row for row in self.revision.rows if isinstance(row, Notification)]
         return self.parts.bus.subscribed_uris(own)
-
-    def wants(self, row: Notification, params: Mapping[str, Any]) -> bool:
-        """Return True: the subscribers of this adapter decide for themselves."""
-        return True
 
     async def notify(self, row: Notification, params: Mapping[str, Any]) -> None:
         """Convert a change notification, and send it to the clients of this protocol version."""

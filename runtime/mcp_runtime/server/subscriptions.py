@@ -77,7 +77,7 @@ class SubscriptionBus:
 
     def has_subscriber(self, row: Notification, params: Mapping[str, Any]) -> bool:
         """Return True if a subscriber wants this notification, or one of another worker may."""
-        return self.relay is not None or any(subscriber.wants(row, params) for subscriber in self._subscribers)
+        return self.relay is not None or any(subscriber.wants(row, params) for subscriber in [*self._subscribers])
 
     async def publish(self, row: Notification, params: Mapping[str, Any]) -> None:
         """Send a notification to all subscribers that want it, of all workers."""
@@ -85,13 +85,13 @@ class SubscriptionBus:
 
     async def deliver(self, row: Notification, params: Mapping[str, Any]) -> None:
         """Send a notification to the subscribers of this worker. One that fails, or does not read, harms no other."""
-        wanting = [subscriber for subscriber in self._subscribers if subscriber.wants(row, params)]
+        wanting = [subscriber for subscriber in [*self._subscribers] if subscriber.wants(row, params)]
         if wanting:
             await self._fan_out.send_all((item, partial(item.notify, row, params)) for item in wanting)
 
     def subscribed_uris(self, rows: Iterable[Notification]) -> Iterable[str]:
         """Return the URIs of the resources whose changes a subscriber of this process wants, each once."""
-        uris = (uri for subscriber in self._subscribers for uri in subscriber.subscribed_uris(rows))
+        uris = (uri for subscriber in [*self._subscribers] for uri in subscriber.subscribed_uris(rows))
         return {uri_key(uri): uri for uri in uris}.values()
 
 

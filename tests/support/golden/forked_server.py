@@ -7,6 +7,7 @@ As a program: `forked_server.py DESCRIPTOR` forks for each request on the socket
 from __future__ import annotations
 
 import asyncio
+import gc
 import json
 import os
 import select
@@ -93,6 +94,7 @@ def main() -> None:
     server: Any = module_from_spec(spec)
     spec.loader.exec_module(server)
     asyncio.run(_load(server))
+    gc.freeze()  # A child visits and copies nothing of what it inherits, neither in a collection nor at its end.
     assert threading.active_count() == 1, "a fork has no other threads than the one that forks"
     requests = socket.socket(fileno=int(sys.argv[1]))
     children: dict[int, int] = {}

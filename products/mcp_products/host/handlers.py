@@ -114,7 +114,7 @@ def progress_function(function: Callable[..., Any]) -> Callable[[Progress], Awai
 # What handlers return, as the results of the protocol.
 
 
-def _fields_of(value: object) -> dict[str, Any] | None:
+def _fields_of(value: Any) -> dict[str, Any] | None:
     """Return the fields of a dict, a model or a dataclass by their wire names; None for something else."""
     if isinstance(value, BaseModel):
         return value.model_dump(mode="json", by_alias=True)

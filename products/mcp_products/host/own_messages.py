@@ -43,7 +43,7 @@ def as_json(place: str, value: object, fallback: Callable[[Any], Any] | None = N
 
 def json_of(function: str, params: object) -> dict[str, Any]:
     """Return the params of an own message as JSON. Raises LocalError for something that is not an object."""
-    value = {} if params is None else as_json(f"{function}(): params", params)
+    value: Any = {} if params is None else as_json(f"{function}(): params", params)
     if not is_object(value):
         raise LocalError(f"{function}(): params must be a dict or a model; {shown(params)} is not")
     return value

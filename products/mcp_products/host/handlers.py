@@ -114,12 +114,12 @@ def progress_function(function: Callable[..., Any]) -> Callable[[Progress], Awai
 # What handlers return, as the results of the protocol.
 
 
-def _fields_of(value: Any) -> dict[str, Any] | None:
+def _fields_of(value: object) -> dict[str, Any] | None:
     """Return the fields of a dict, a model or a dataclass by their wire names; None for something else."""
     if isinstance(value, BaseModel):
         return value.model_dump(mode="json", by_alias=True)
-    has_fields = isinstance(value, Mapping) or dataclasses.is_dataclass(value)
-    return as_json("what the function returns", value) if has_fields and not isinstance(value, type) else None
+    has_fields = issubclass(type(value), Mapping) or dataclasses.is_dataclass(type(value))
+    return as_json("what the function returns", value) if has_fields else None
 
 
 def elicitation_fields(answer: object) -> dict[str, Any]:

@@ -196,6 +196,19 @@ async def test_a_wrong_entry_is_left_out_with_its_reason(
     assert "'wrong' is left out" in caplog.text
 
 
+@pytest.mark.parametrize(
+    ("entry", "key"),
+    [({"command": "x", "headers": {"A": "b"}}, "headers"), ({"serverUrl": "http://localhost/mcp", "cwd": "/"}, "cwd")],
+)
+def test_a_key_without_a_meaning_is_in_the_log(entry: Any, key: str, caplog: pytest.LogCaptureFixture) -> None:
+    """Other programs read the file as well: the server is not left out."""
+    assert [*MultiClient.from_config({"mcpServers": {"one": entry}}).clients] == ["one"]
+    assert f"the server 'one': '{key}' is for a server with a" in caplog.text
+    caplog.clear()
+    MultiClient.from_config({"mcpServers": {"one": {**entry, key: None}, "two": {**entry, "disabled": True}}})
+    assert caplog.text == ""
+
+
 @pytest.mark.parametrize("content", ["", "[]", "{}", '{"mcpServers": []}', '{"mcpServers": null}', "{", "\x00", '"x"'])
 def test_a_file_without_servers_is_refused(content: str, tmp_path: Path) -> None:
     path = tmp_path / "config.json"

@@ -30,6 +30,7 @@ MIGRATE = "codegen/mcp_codegen/migrate"
 # What a gateway checks, and calls that end before a reload closes their connection, took 49 lines of products.
 # What clients refuse where it is written, and who shares and leaves one, took 114 lines of products.
 # Subscriptions that go on when a server begins anew, and what counts as refused, took 62 lines of products.
+# That keys of entries without a meaning are named, and failures with the first wrong line, took 50 lines of products.
 COMPAT = "products/mcp_products/compat"
 CODE_MODE = "products/mcp_products/code_mode"
 TENANTS = "products/mcp_products/tenants"
@@ -60,7 +61,7 @@ MAX_CODE_LINES = {
     VIEWS: 100,
     CODE_MODE: 600,
     "runtime": 11_980,
-    "products": 37_273,
+    "products": 37_323,
     LINT: 2_550,
     CARDS: 300,
     COMPAT: 6_873,

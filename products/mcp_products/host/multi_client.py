@@ -332,8 +332,27 @@ def read_entries(configuration: Configuration) -> dict[str, Any]:
     for table in TABLES:
         entries = content.get(table) if is_object(content) else None
         if is_object(entries):
-            return {name: entry for name, entry in entries.items() if not _is_disabled(entry)}
+            enabled = {name: entry for name, entry in entries.items() if not _is_disabled(entry)}
+            for name, wrong in ((name, unused(entry)) for name, entry in enabled.items()):
+                if wrong is not None:  # Other programs read the file as well, and may use the key: it is not refused.
+                    _log.warning("the server %r: %s", name, wrong)
+            return enabled
     raise LocalError(f'from_config(): {where} has no servers: write {{"mcpServers": {{"name": {{"command": …}}}}}}')
+
+
+def unused(entry: object) -> str | None:
+    """Return what to write instead of the first key that has no meaning for a server with the command or URL of an
+    entry; None if there is no such key.
+
+    An entry with a command and a URL, or with neither, is wrong otherwise.
+    """
+    if not is_object(entry) or ("command" in entry) == any(key in entry for key in URLS):
+        return None
+    if "command" in entry:
+        keys, remedy = ["headers"], "is for a server with a URL: leave it out; a command gets what it needs in 'env'"
+    else:
+        keys, remedy = ["args", "env", "cwd"], "is for a server with a command: leave it out"
+    return next((f"{key!r} {remedy}" for key in keys if entry.get(key)), None)
 
 
 def client_of_entry(

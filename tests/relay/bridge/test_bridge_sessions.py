@@ -11,6 +11,7 @@ import pytest
 from support.feature_cells.bridge.raw_clients import a_bridge, running
 from support.processes import kill, runs
 
+from mcp_products.relay.bridge.__main__ import main
 from mcp_products.relay.bridge.service import Bridge
 from mcp_products.relay.upstream.target import Target, target_of_entry
 from mcp_runtime.errors import LocalError
@@ -154,6 +155,15 @@ def test_an_entry_of_a_configuration_is_a_target(monkeypatch: pytest.MonkeyPatch
     for wrong in (Target(), Target(command=("x",), url="http://x"), Target(url="ftp://x")):
         with pytest.raises(LocalError, match="a bridge needs one target|http"):
             Bridge(wrong, "mcp_generated")
+
+
+@pytest.mark.parametrize(
+    "words", [["--header", "A: b", "--", "python"], ["--env", "A=b", "http://localhost/mcp"]], ids=["header", "env"]
+)
+def test_options_of_the_other_kind_of_server_are_refused(words: list[str], capsys: pytest.CaptureFixture[str]) -> None:
+    """They were ignored."""
+    assert main(words) == 1
+    assert "--header is for a server with a URL, --env for one with a command" in capsys.readouterr().err
 
 
 async def test_a_session_subscribes_to_as_much_as_at_a_server_and_no_more() -> None:

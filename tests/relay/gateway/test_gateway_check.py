@@ -10,6 +10,7 @@ import pytest
 from support.feature_cells.bridge.bridge_processes import with_our_packages
 
 from mcp_products.relay.gateway.__main__ import main
+from mcp_products.relay.gateway.settings import read_settings
 from mcp_products.relay.gateway_check.findings import check_file, lines_of
 from mcp_runtime.errors import LocalError
 
@@ -198,3 +199,33 @@ def test_the_command_line_says_all_of_it_and_exits_with_one(tmp_path: Path) -> N
     assert done.returncode == 1 and done.stdout == ""
     assert len(done.stderr.splitlines()) == len(FOUND)
     assert done.stderr.startswith(f"error: {file}:3: ")
+
+
+@pytest.mark.check
+def test_keys_of_the_other_kind_of_server_are_refused_with_their_line(tmp_path: Path) -> None:
+    """They were ignored: a token in `headers` beside a command went nowhere."""
+    text = """\
+[upstreams.files]
+command = "sh"
+timeout = 3
+headers = { Authorization = "Bearer x" }
+
+[upstreams.shop]
+args = ["--fast"]
+cwd = "/"
+url = "https://shop.example/mcp"
+env = { TOKEN = "x" }
+
+[upstreams.empty]
+url = "https://empty.example/mcp"
+args = []
+"""
+    file = written(tmp_path, text)
+    with pytest.raises(LocalError, match=r"\[upstreams.files\] 'headers' is for a server with a URL: leave it out"):
+        read_settings(file)
+    assert [line.removeprefix(f"{file}:").split(": leave")[0] for line in check_file(file)] == [
+        "4: [upstreams.files] 'headers' is for a server with a URL",
+        "7: [upstreams.shop] 'args' is for a server with a command",
+        "8: [upstreams.shop] 'cwd' is for a server with a command",
+        "10: [upstreams.shop] 'env' is for a server with a command",
+    ]

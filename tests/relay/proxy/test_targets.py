@@ -218,6 +218,7 @@ class Deaf(Client):
         ({"mcpServers": {}}, {}, "all servers of the configuration are disabled"),
         ({"name": "x"}, {}, 'the configuration has no servers: write {"mcpServers"'),
         ({"command": "x", "url": "http://x"}, {}, "cannot have"),
+        ({"command": "x", "headers": {"A": "b"}}, {}, "proxy(): 'headers' is for a server with a URL: leave it out"),
         (
             {"mcpServers": {"a b": {"command": "x"}, "a_b": {"command": "y"}}},
             {},

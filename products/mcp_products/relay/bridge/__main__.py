@@ -106,6 +106,8 @@ def _target(options: argparse.Namespace) -> Target:
         entry = {"command": words[0], "args": words[1:]}
     else:
         raise LocalError("pass the URL of a server, or -- and the words of its command")
+    if options.header if "command" in entry else options.env:
+        raise LocalError("--header is for a server with a URL, --env for one with a command: leave it out")
     entry = {**entry, "headers": {**entry.get("headers", {}), **_named(options.header, ":", "--header")}}
     if options.max_bytes is not None:
         entry["max_bytes"] = options.max_bytes

@@ -13,7 +13,7 @@ from math import inf
 from pathlib import Path
 from typing import Any, Final
 
-from mcp_products.host.multi_client import LIST_SECONDS, MAX_ITEMS, ListLimits, entry_text
+from mcp_products.host.multi_client import LIST_SECONDS, MAX_ITEMS, ListLimits, entry_text, unused
 from mcp_runtime.errors import LocalError
 from mcp_runtime.http.authentication import check_scopes
 from mcp_runtime.protocol.models import is_object
@@ -246,6 +246,8 @@ def _upstream(where: str, name: str, table: Any) -> UpstreamSettings:
     place = f"[upstreams.{name}]"
     table = _table(where, f"upstreams.{name}", table, _UPSTREAM)
     _check_scopes(where, place, table)
+    if (wrong := unused(table)) is not None:  # The file is read by nothing but the gateway.
+        raise LocalError(f"{where}: {place} {wrong}")
     for tool, change in _table(where, f"upstreams.{name}.tools", table.get("tools", {})).items():
         _table(where, f"upstreams.{name}.tools.{tool}", change, _TOOL)
         _check_scopes(where, f"[upstreams.{name}.tools.{tool}]", change)

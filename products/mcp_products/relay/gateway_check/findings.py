@@ -97,9 +97,10 @@ def _of_auth(table: Mapping[str, Any]) -> list[Finding]:
 
 def _of_upstream(name: str, table: Mapping[str, Any]) -> Iterator[Finding]:
     """Yield what is wrong in the keys of a server and of its tables."""
-    reached = {key: table[key] for key in ("url", "headers") if key in table}  # What an exchange needs beside it.
     for key, value in table.items():
-        beside = {**(reached if key == "exchange" else {}), "prefix": "x"}  # A prefix is an error of its own.
+        ways = {"exchange": ("url", "headers"), **dict.fromkeys(TARGET, ("command", "url"))}.get(key, ())
+        beside = {other: table[other] for other in ways if other in table}
+        beside["prefix"] = "x"  # It is an error of its own.
         parts = {part: {part: item} for part, item in value.items()} if key in _TABLES and is_object(value) else {}
         inside: list[Finding] = []
         for part, alone in parts.items():

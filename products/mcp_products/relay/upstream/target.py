@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, TypeAlias, cast
 
 from mcp_products.host.handlers import FunctionClient
-from mcp_products.host.multi_client import TABLES, URLS, client_of_entry, read_entries
+from mcp_products.host.multi_client import TABLES, URLS, client_of_entry, read_entries, unused
 from mcp_products.host.targets import RUNNERS, MadeClient
 from mcp_runtime._lazy import LazyModule, load
 from mcp_runtime.bindings.client import BaseClient, connect
@@ -244,6 +244,8 @@ def entries_of(target: Any) -> dict[str, Any] | None:
         return _not_empty(read_entries(path))
     if is_object(target) and not any(key in target for key in ("command", *URLS)):
         raise LocalError('proxy(): the configuration has no servers: write {"mcpServers": {"name": {"command": …}}}')
+    if (wrong := unused(target)) is not None:
+        raise LocalError(f"proxy(): {wrong}")
     return None
 
 

@@ -184,6 +184,18 @@ async def test_calls_over_http_name_their_transport(rev: Rev, metrics: Metrics) 
     assert (attributes["network.transport"], attributes["network.protocol.name"]) == ("tcp", "http")
 
 
+@among(ALL_REVISIONS)
+async def test_all_that_comes_over_http_names_it(rev: Rev, metrics: Metrics) -> None:
+    """Notifications of a session have no request of HTTP of their own, nor has the list that an endpoint reads itself
+    for the headers of calls: they were said to come through a pipe."""
+    async with web(rev, shop()) as client:
+        await client.answered(body=call(rev))
+    points = metrics.points(OPERATIONS)
+    methods = {attributes["mcp.method.name"] for attributes, _ in points}
+    assert methods >= ({"notifications/initialized"} if rev in HANDSHAKE else {"tools/list"})
+    assert {attributes["network.transport"] for attributes, _ in points} == {"tcp"}
+
+
 @among(HANDSHAKE[1:])
 async def test_sessions_and_streams_are_counted_and_sessions_are_measured(rev: Rev, metrics: Metrics) -> None:
     application = shop().asgi(revisions=[rev.id])

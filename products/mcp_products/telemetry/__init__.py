@@ -167,7 +167,7 @@ async def handle_in_trace(handle: Handle, channel: Channel, message: RequestRece
     """Handle a message with the trace of its `_meta` as the current one, and in a span of its own."""
     method, revision = message.row.method, channel.connection.revision.id
     id = str(message.id) if isinstance(message, RequestReceived) else None
-    transport = "pipe" if channel.scope is None else "tcp"
+    transport = "pipe" if channel.auth is None else "tcp"
     attributes = {"mcp.protocol.version": revision, "jsonrpc.request.id": id, "network.transport": transport}
 
     def handle_in_span() -> Awaitable[Any]:

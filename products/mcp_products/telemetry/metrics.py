@@ -101,7 +101,7 @@ def _record(
     """Record an operation that has ended with a result, or with an error."""
     attributes: dict[str, Any] = {"mcp.method.name": method, "mcp.protocol.version": channel.connection.revision.id}
     if kind == "server":
-        attributes.update(_PIPE if channel.scope is None else _HTTP)
+        attributes.update(_PIPE if channel.auth is None else _HTTP)  # Not each message over HTTP has a scope.
     name, own = target_of(method, params)
     is_refused = isinstance(error, (JSONRPCError, RemoteJSONRPCError))
     if name is not None and not is_refused and len(_names) < _MAX_NAMES:

@@ -201,7 +201,6 @@ def test_the_command_line_says_all_of_it_and_exits_with_one(tmp_path: Path) -> N
     assert done.stderr.startswith(f"error: {file}:3: ")
 
 
-@pytest.mark.check
 def test_keys_of_the_other_kind_of_server_are_refused_with_their_line(tmp_path: Path) -> None:
     """They were ignored: a token in `headers` beside a command went nowhere."""
     text = """\

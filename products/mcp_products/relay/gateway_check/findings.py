@@ -99,8 +99,7 @@ def _of_upstream(name: str, table: Mapping[str, Any]) -> Iterator[Finding]:
     """Yield what is wrong in the keys of a server and of its tables."""
     for key, value in table.items():
         ways = {"exchange": ("url", "headers"), **dict.fromkeys(TARGET, ("command", "url"))}.get(key, ())
-        beside = {other: table[other] for other in ways if other in table}
-        beside["prefix"] = "x"  # It is an error of its own.
+        beside = {"prefix": "x", **{other: table[other] for other in ways if other in table}}  # An error of its own.
         parts = {part: {part: item} for part, item in value.items()} if key in _TABLES and is_object(value) else {}
         inside: list[Finding] = []
         for part, alone in parts.items():

@@ -322,6 +322,18 @@ async def test_a_refusal_over_http_has_retry_after(rev: Rev) -> None:
         assert answer.headers["retry-after"] == str(math.ceil(error["data"]["retryAfter"])) == "10"
 
 
+@among([*HANDSHAKE[1:], *STATELESS])
+async def test_what_asks_for_nothing_counts_for_nothing(rev: Rev) -> None:
+    """It is refused where it is read, and never reaches what counts and what costs."""
+    async with web(rev, limited(calls=RateLimit(0.1, burst=1))) as client:
+        for method, params, code in [("acme/none", {}, -32601), ("tools/list", {"cursor": 5}, -32602)] * 3:
+            answer = await client.answered(body=rev.request(1, method, params))
+            assert answer_of(answer)["error"]["code"] == code
+        listed = [answer_of(await client.answered(body=rev.request(1, "tools/list"))) for _ in range(2)]
+        assert ["error" in answer for answer in listed] == [False, True]
+        assert listed[1]["error"]["data"]["limit"] == "calls"
+
+
 @among(HANDSHAKE[1:])
 async def test_a_session_that_is_refused_over_http_is_none(rev: Rev) -> None:
     async with web(rev, limited(sessions=1)) as client:

@@ -71,7 +71,7 @@ def test_synchronous_clients_log_in_and_share_what_they_got() -> None:
                 assert [tool.name for tool in client.list_tools().tools] == ["look"]
         assert len(world.params_of("/authorize")) == 1
         needs_token = (
-            r"401 Unauthorized: the server requires a token; pass auth=… to Client\(\), or http=HTTPOptions\(auth=…\)"
+            r"the server requires a token; set auth= of Client\(\) or HTTPOptions\(\), or headers of its entry"
         )
         with pytest.raises(HTTPStatusError, match=needs_token), SyncClient.http(world.url):
             pass

@@ -233,3 +233,14 @@ def test_each_limit_is_named_and_a_list_within_all_of_them_passes() -> None:
     ):
         with pytest.raises(RemoteError, match=reason):
             listed(*pages)
+
+
+async def test_a_line_that_is_no_message_is_in_the_log_once(caplog: pytest.LogCaptureFixture) -> None:
+    """The server was said not to answer, and nothing said why."""
+    program = "import sys\nprint('Starting \\x1b[1m' + 'x' * 5000, 'ready', sep='\\n', flush=True)\nsys.stdin.read()"
+    noisy = {"command": sys.executable, "args": ["-c", program], "list_timeout": 2}
+    async with connect(Gateway({"upstreams": {"noisy": noisy, "good": server()}}).app) as client:
+        assert await ids(client, "tools") == ["good_own"]
+    (line,) = {record.getMessage() for record in caplog.records if "what is not a message" in record.getMessage()}
+    assert line.startswith("'noisy': the server has sent what is not a message: 'Starting \\x1b[1mxxx")
+    assert "not JSON" in line and len(line) < 500

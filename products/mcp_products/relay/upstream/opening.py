@@ -254,6 +254,7 @@ class Opener:
     async def _connected(self, events: UpstreamEvents) -> OpenUpstream:
         transport = await self.connector.connect(self.newest, events.stream_closed)
         session = UpstreamSession(RawConnection(self.newest, "client", {}), transport, events.handle)
+        session.name = self.names.connections_of
         return OpenUpstream(session, asyncio.create_task(session.run()), self.names)
 
     def _begin(self, upstream: OpenUpstream, first: Revision) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 import re
 from collections.abc import Mapping
 from functools import cache
@@ -14,16 +15,26 @@ from pydantic_core import to_json
 from mcp_runtime.aio.tasks import begin_at_once
 from mcp_runtime.errors import ConnectionClosedError, InvalidMessageError, MCPError
 from mcp_runtime.protocol import jsonrpc
-from mcp_runtime.protocol.connection import Connection, Event, NotificationReceived, RequestReceived, ResponseReceived
+from mcp_runtime.protocol.connection import (
+    Connection,
+    Event,
+    MessageRejected,
+    NotificationReceived,
+    RequestReceived,
+    ResponseReceived,
+)
 from mcp_runtime.protocol.framing import OversizedMessage
 from mcp_runtime.protocol.jsonrpc import Id, NotificationMessage, RequestMessage
 from mcp_runtime.protocol.lifecycle import Phase, is_allowed
 from mcp_runtime.protocol.revision import OPPOSITE, Direction, Handshake, Notification, Request, Revision, Sent
 from mcp_runtime.session.interfaces import Channel, Reply, closed_error
 from mcp_runtime.session.session import Session, run_notification_handler
+from mcp_runtime.usage.texts import quoted, shortened
 
+_log: Final = logging.getLogger("mcp_runtime.relay.upstream")
 _MAX_NAME: Final = 100  # Characters of a method whose row is cached: the peer chooses the names.
 _MAX_ROWS: Final = 1000
+_MAX_LINE: Final = 1000  # Bytes of a line that is no message, of which the log shows the beginning.
 
 FROM_CLIENT: Final[Direction] = "client_to_server"
 FROM_SERVER: Final[Direction] = "server_to_client"
@@ -196,17 +207,23 @@ class UpstreamSession(Session):
 
     The results are not validated: they pass as the upstream has written them, to the client of the request. A line
     break would end an event of an SSE stream, or a line of stdio, so that a result with one is parsed. `direct` has the
-    requests that no task waits for.
+    requests that no task waits for. `name` names the upstream in the log.
     """
+
+    name = ""
 
     def __init__(self, *arguments: Any, **named: Any) -> None:
         """Create a session, with the arguments of `Session`."""
         super().__init__(*arguments, **named)
         self.direct: dict[Id, DirectResponse] = {}
+        self._received: bytes | None = None  # The message that is being read.
+        self._has_warned = False
 
     def receive_bytes(self, data: bytes | None) -> None:
         if data is None or type(data) is OversizedMessage or self._large is not None or not self._take_result(data):
+            self._received = data
             super().receive_bytes(data)
+            self._received = None
 
     def _take_result(self, data: bytes) -> bool:
         """Return True if a message is the response to a request that waits for bytes, which has them now."""
@@ -218,6 +235,11 @@ class UpstreamSession(Session):
         if type(event) is ResponseReceived and (call := self.direct.pop(event.id, None)) is not None:
             call.end_with(event.outcome)
             return False
+        if type(event) is MessageRejected and not event.is_late and not self._has_warned:
+            self._has_warned = True  # Once: a process that prints may print much.
+            line = (self._received or b"")[:_MAX_LINE].decode(errors="replace")
+            reason = shortened(event.reason)
+            _log.warning("%s: the server has sent what is not a message: %s (%s)", self.name, quoted(line), reason)
         return super().handle_event(event, reply, channel)
 
     def fail_request(self, id: Id, error: MCPError) -> None:

@@ -308,7 +308,7 @@ class HTTPConnection:
         """Return the error for a response with an error status."""
         message = f"{self.describe(response)}: status {response.status_code}"
         if (seconds := seconds_to_wait(response.status_code, response.headers)) is not None:
-            limit = "the limit is HTTPOptions(retry_seconds=…)"
+            limit = "a program waits longer with HTTPOptions(retry_seconds=…)"
             message += f": the server is busy, and can be tried again after {seconds:g} s ({limit})"
         if response.status_code == 404:
             message += f": no endpoint is at this path; if it is that of the server, try {_other_form(self.url)}"
@@ -317,7 +317,7 @@ class HTTPConnection:
             message += " Unauthorized: " + (
                 "the server does not accept the token"
                 if has_token
-                else "the server requires a token; pass auth=… to Client(), or http=HTTPOptions(auth=…)"
+                else "the server requires a token; set auth= of Client() or HTTPOptions(), or headers of its entry"
             )
         return HTTPStatusError(message, response.status_code)
 

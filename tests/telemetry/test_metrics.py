@@ -385,7 +385,7 @@ async def test_errors_of_tools_that_name_a_limit_are_no_refusals(rev: Rev, metri
 
 
 def test_each_limit_of_a_tenant_is_counted_by_its_name() -> None:
-    assert set(KINDS) < {*happenings._LIMITS}
+    assert set(KINDS) < {*happenings.LIMITS}
 
 
 @among(HANDSHAKE[1:])

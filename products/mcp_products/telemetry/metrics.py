@@ -32,7 +32,7 @@ _SECONDS: Final = (0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1.0, 2.0, 5.0, 10.0, 30.0, 6
 _MAX_NAMES: Final = 1000  # Names of tools and prompts that are attributes; clients send names that nothing has.
 _PIPE: Final = {"network.transport": "pipe"}
 _HTTP: Final = {"network.transport": "tcp", "network.protocol.name": "http"}
-_LIMITS: Final = "rate_limits max_subscriptions calls cost bytes at_once sessions subscriptions tasks".split()
+LIMITS: Final = "rate_limits max_subscriptions calls cost bytes at_once sessions subscriptions tasks".split()
 _names: set[str] = set()
 
 _HAPPENS: Final = {
@@ -211,5 +211,5 @@ def _count_refusal(data: Any) -> None:
     """Count a request that a limit has refused with the seconds to wait. Errors of tools and of other servers may look
     alike: what they name becomes no attribute."""
     is_ours = is_object(data) and {"retryAfter"} <= data.keys() <= {"limit", "retryAfter"}
-    if is_ours and (limit := data.get("limit", "rate_limits")) in _LIMITS:
+    if is_ours and (limit := data.get("limit", "rate_limits")) in LIMITS:
         count("refused", {"limit": limit})

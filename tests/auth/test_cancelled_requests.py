@@ -11,7 +11,13 @@ import pytest
 from joserfc.jwk import ECKey
 from support.cancelled_steps import each_wait, steps
 
-from mcp_generated.auth import InMemoryTokenStorage, OAuthClientInformation, OAuthClientProvider, OAuthToken
+from mcp_generated.auth import (
+    ClientCredentials,
+    InMemoryTokenStorage,
+    OAuthClientInformation,
+    OAuthClientProvider,
+    OAuthToken,
+)
 from mcp_products.auth.authorization_server.models import StoredGrant
 from mcp_products.auth.authorization_server.upstream import UpstreamClient, UpstreamProvider
 from mcp_products.auth.client.storage import StoredCredentials
@@ -88,8 +94,8 @@ class RotatingProvider(OAuthClientProvider):
 
 async def test_a_refresh_token_is_not_lost_with_the_request_that_uses_it() -> None:
     def world() -> Any:
-        storage, grant = InMemoryTokenStorage(), SimpleNamespace(timeout=1.0, client_information=None)
-        provider = RotatingProvider(SERVER, grant, storage=storage)  # type: ignore[arg-type]
+        storage, grant = InMemoryTokenStorage(), ClientCredentials(OAuthClientInformation("id"))
+        provider = RotatingProvider(SERVER, grant, storage=storage)
         provider.used = []
 
         async def find(*_: Any, **__: Any) -> Any:

@@ -31,6 +31,7 @@ MIGRATE = "codegen/mcp_codegen/migrate"
 # What clients refuse where it is written, and who shares and leaves one, took 114 lines of products.
 # Subscriptions that go on when a server begins anew, and what counts as refused, took 62 lines of products.
 # That keys of entries without a meaning are named, and failures with the first wrong line, took 50 lines of products.
+# What servers and clients of OAuth refuse where it is written took 110 lines of products.
 COMPAT = "products/mcp_products/compat"
 CODE_MODE = "products/mcp_products/code_mode"
 TENANTS = "products/mcp_products/tenants"
@@ -61,7 +62,7 @@ MAX_CODE_LINES = {
     VIEWS: 100,
     CODE_MODE: 600,
     "runtime": 11_980,
-    "products": 37_323,
+    "products": 37_450,
     LINT: 2_550,
     CARDS: 300,
     COMPAT: 6_873,

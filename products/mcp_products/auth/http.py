@@ -20,9 +20,11 @@ from mcp_products.common.shared_works import SharedWorks
 from mcp_runtime.errors import AuthorizationError, AuthorizationServerUnavailableError, LocalError
 from mcp_runtime.http.headers import media_type
 from mcp_runtime.http.outgoing import MAX_ATTEMPTS, seconds_to_wait, without_secrets_in_logs
-from mcp_runtime.http.urls import base_url, redact_url
+from mcp_runtime.http.urls import base_url, redact_url, without_secrets
 from mcp_runtime.protocol.json_text import is_finite
 from mcp_runtime.protocol.models import is_object
+from mcp_runtime.usage.keywords import checked_fields
+from mcp_runtime.usage.rules import FLAG, Rule, are_texts, instance
 
 # The URL policy: the rule against server-side request forgery for URLs that another party names.
 
@@ -34,6 +36,15 @@ _UNICAST: Final = ip_network("2000::/3")
 _SPECIAL: Final = tuple(map(ip_network, ("3fff::/20", "192.0.0.0/24", "192.88.99.0/24")))
 
 
+@checked_fields(
+    rules={
+        "local": FLAG,
+        "private": Rule(
+            lambda value: are_texts(value) and all(_is_origin(item) for item in value),
+            'a set of origins in lower case without a path, such as {"https://idp.internal:8443"}',
+        ),
+    }
+)
 @dataclass(frozen=True, slots=True)
 class URLPolicy:
     """The URLs that may be requested for OAuth: `https`, or `http` on this machine, at public internet addresses.
@@ -57,7 +68,7 @@ class URLPolicy:
         if any(character <= " " or character in '\\"<>^`{|}' or character >= "\x7f" for character in url):
             raise AuthorizationError("an OAuth URL has characters that are not allowed in URLs")
         if not host:
-            raise AuthorizationError("an OAuth URL must have a host")
+            raise AuthorizationError(f"{without_secrets(url)!r}: an OAuth URL must begin with https:// and a host")
         if parts.scheme != "https" and not (parts.scheme == "http" and is_loopback(host)):
             raise AuthorizationError(f"{host}: an OAuth URL must use https, or http on this machine")
         if parts.username is not None or parts.password is not None:
@@ -94,6 +105,25 @@ class URLPolicy:
 
     def _is_private_origin(self, url: str) -> bool:
         return base_url(url).lower() in self.private
+
+
+def _is_origin(text: str) -> bool:
+    try:
+        return base_url(text).lower() == text
+    except ValueError:
+        return False
+
+
+def methods(*names: str, expected: str) -> Rule:
+    """Return the rule that a value is an object with these methods, and no class."""
+    return Rule(
+        lambda value: not isinstance(value, type) and all(callable(getattr(value, name, None)) for name in names),
+        expected,
+    )
+
+
+POLICY: Final = instance(URLPolicy, "a URLPolicy")
+TEXTS: Final = Rule(are_texts, "a list of strings")
 
 
 def is_loopback(host: str) -> bool:

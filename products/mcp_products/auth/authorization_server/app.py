@@ -5,19 +5,22 @@ from __future__ import annotations
 import logging
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Final
+from typing import Any, Final
 from urllib.parse import urlsplit
 
 from mcp_products.common.keys import KeyRing
 from mcp_runtime.aio import clock as clocks
 from mcp_runtime.errors import LocalError
 from mcp_runtime.http.asgi import ASGIApp, BodyReader, ClientDisconnectError, Receive, Scope, Send
+from mcp_runtime.http.urls import base_url
 from mcp_runtime.protocol.framing import SizeLimit
 from mcp_runtime.session.interfaces import AuthenticatedUser
 from mcp_runtime.stores import StoreUnavailableError
+from mcp_runtime.usage.keywords import checked
+from mcp_runtime.usage.rules import NAME, Rule, instance, is_items
 
 from ..client.storage import OAuthToken
-from ..http import AuthHTTPClient, URLPolicy, is_loopback
+from ..http import POLICY, TEXTS, AuthHTTPClient, URLPolicy, is_loopback, methods
 from ..resource_server.verifiers import TokenVerifier
 from . import authorize as pages
 from .authorize import AuthorizeEndpoints, Login
@@ -52,6 +55,10 @@ class _Route:
     allows_cors: bool
 
 
+def _list_of(kind: type[Any], expected: str) -> Rule:
+    return Rule(lambda value: is_items(value) and all(isinstance(item, kind) for item in value), expected)
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AuthorizationServerLimits:
     """Limits on requests of unknown clients.
@@ -65,6 +72,21 @@ class AuthorizationServerLimits:
     max_body: int = 32 * 1024
     max_registrations: int = 30
     max_clients: int = 20_000
+
+
+_RULES: Final[Mapping[str, Rule]] = {
+    "issuer": NAME,
+    "resources": TEXTS,
+    "login": methods("current_user", "login_url", expected="a Login, with current_user and login_url").or_none(),
+    "upstream": instance(UpstreamProvider, "an UpstreamProvider").or_none(),
+    "storage": methods("client", expected='a storage, such as SQLiteStorage("grants.db")').or_none(),
+    "scopes": TEXTS,
+    "clients": _list_of(OAuthClient, 'a list of clients, such as [OAuthClient.static("id", redirect_uris)]'),
+    "keys": _list_of(bytes, "a list of keys of 32 bytes, such as those of KeyRing.new_key()"),
+    "policy": POLICY,
+    "limits": instance(AuthorizationServerLimits, "AuthorizationServerLimits"),
+    "lifetimes": instance(TokenLifetimes, "TokenLifetimes"),
+}
 
 
 class AuthorizationServer:
@@ -92,6 +114,7 @@ class AuthorizationServer:
         clock: Returns the current time in seconds since the epoch. Default: that of the runtime.
     """
 
+    @checked(rules=_RULES)
     def __init__(
         self,
         issuer: str,
@@ -223,7 +246,7 @@ class _OwnTokenVerifier:
 
 def _check_issuer(issuer: str) -> None:
     """Raise an error unless an issuer identifier is a URL as browsers write it: they compare origins as text."""
-    URLPolicy(local=True, private=frozenset({issuer})).check(issuer)
+    URLPolicy(local=True, private=frozenset({base_url(issuer).lower()})).check(issuer)
     if issuer.endswith("/") or "?" in issuer:
         raise LocalError(f"{issuer}: an issuer must not end with a slash, or have a query")
     parts = urlsplit(issuer)

@@ -11,11 +11,14 @@ from hashlib import sha256
 from typing import Any, Final
 
 from mcp_runtime.errors import TracebackNotes
+from mcp_runtime.usage.keywords import checked
+from mcp_runtime.usage.rules import NAME, Rule, are_texts
 
 CODE: Final = "authorization_code"
 REFRESH: Final = "refresh_token"
 CREDENTIALS: Final = "client_credentials"
 _LISTS: Final = ("redirect_uris", "grant_types", "scopes")  # Tuples, which JSON has as lists.
+_TEXTS: Final = Rule(are_texts, "a list of strings")
 
 
 class OAuthErrorCode(StrEnum):
@@ -92,6 +95,7 @@ class OAuthClient:
     created: float = 0.0
 
     @classmethod
+    @checked(rules={"client_id": NAME, "redirect_uris": _TEXTS, "grant_types": _TEXTS, "scopes": _TEXTS.or_none()})
     def static(
         cls,
         client_id: str,

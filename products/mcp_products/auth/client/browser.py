@@ -15,6 +15,8 @@ from urllib.parse import parse_qs, urlsplit
 
 from mcp_runtime.errors import AuthorizationError
 from mcp_runtime.http.urls import base_url
+from mcp_runtime.usage.keywords import checked
+from mcp_runtime.usage.rules import FUNCTION, PORT
 
 from .grants import AuthorizationCode
 from .provider import OAuthClientProvider
@@ -46,6 +48,7 @@ class LoopbackBrowser:
 
     accepts_segment = True
 
+    @checked(rules={"port": PORT, "open_url": FUNCTION})
     def __init__(self, port: int = 0, open_url: Callable[[str], object] = webbrowser.open) -> None:
         """Bind the port. Raises AuthorizationError if another program uses it.
 

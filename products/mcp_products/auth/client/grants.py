@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import re
 import secrets
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field
@@ -14,6 +15,8 @@ from joserfc.util import urlsafe_b64encode
 
 from mcp_runtime.errors import AuthorizationError
 from mcp_runtime.protocol.models import is_object
+from mcp_runtime.usage.keywords import checked_fields
+from mcp_runtime.usage.rules import FLAG, FUNCTION, NAME, SECONDS, Rule, instance
 
 from ..discovery import AuthorizationServerMetadata
 from ..http import AuthHTTPClient
@@ -35,6 +38,7 @@ _EXCHANGE: Final = "urn:ietf:params:oauth:grant-type:token-exchange"
 _ID_JAG: Final = "urn:ietf:params:oauth:token-type:id-jag"
 _ID_TOKEN: Final = "urn:ietf:params:oauth:token-type:id_token"
 _REGISTRATION_METHODS: Final = ("none", "client_secret_basic", "client_secret_post")
+_CLIENT: Final = instance(OAuthClientInformation, 'the registered client, such as OAuthClientInformation("id", secret)')
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,6 +93,19 @@ class Grant(Protocol):
         ...
 
 
+@checked_fields(
+    rules={
+        "redirect_handler": FUNCTION,
+        "redirect_uri": NAME,
+        "client_name": NAME,
+        "client_information": _CLIENT.or_none(),
+        "client_metadata_url": Rule(
+            lambda value: isinstance(value, str) and re.match("https://[^/]+/.", value) is not None,
+            "an https URL with a path",
+        ).or_none(),
+        "timeout": SECONDS,
+    }
+)
 @dataclass
 class AuthorizationCode:
     """The authorization code grant with PKCE: a user agrees in a browser
@@ -225,6 +242,7 @@ class AuthorizationCode:
         return form if request.resource is None else {**form, "resource": request.resource}
 
 
+@checked_fields(rules={"client_information": _CLIENT, "offline": FLAG})
 @dataclass
 class ClientCredentials:
     """The client credentials grant: a program acts for itself (https://www.rfc-editor.org/rfc/rfc6749#section-4.4).
@@ -252,6 +270,7 @@ class ClientCredentials:
         return request.form(grant_type="client_credentials")
 
 
+@checked_fields(rules={"client_information": _CLIENT, "assertion": FUNCTION})
 @dataclass
 class JWTAssertion:
     """The JWT bearer grant: a JWT that the authorization server trusts (https://www.rfc-editor.org/rfc/rfc7523).

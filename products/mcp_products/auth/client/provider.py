@@ -15,6 +15,8 @@ from mcp_runtime.aio.shared_work import SharedWork
 from mcp_runtime.errors import AuthorizationError, AuthorizationServerUnavailableError, LocalError
 from mcp_runtime.http.client_rules import REVISION_EXTENSION, NegotiatedRevision
 from mcp_runtime.http.urls import base_url, origin
+from mcp_runtime.usage.keywords import checked
+from mcp_runtime.usage.rules import FLAG, MAPPING, NAME, Rule, instance
 
 from ..discovery import (
     AuthorizationServerDiscovery,
@@ -23,13 +25,29 @@ from ..discovery import (
     ProtectedResourceMetadata,
     is_same_issuer,
 )
-from ..http import AuthHTTPClient, URLPolicy, is_loopback
+from ..http import POLICY, TEXTS, AuthHTTPClient, URLPolicy, is_loopback, methods
 from .grants import Grant, TokenRequest
 from .storage import InMemoryTokenStorage, OAuthClientInformation, OAuthToken, StoredCredentials, TokenStorage
 from .token_endpoint import DPoPProver, TokenEndpoint, parse_challenges, select_scopes
 
 _MAX_TOKENS: Final = 3  # Tokens that are requested for one HTTP request.
 _RENEW_BEFORE_SECONDS: Final = 10.0  # Seconds before its expiry a token is renewed.
+_RULES: Final[Mapping[str, Rule]] = {
+    "server": NAME,
+    "grant": methods("client_for", "token_request_form", expected="a grant, such as AuthorizationCode(…)"),
+    "storage": methods("load", "save", "lock", expected='a storage, such as FileTokenStorage("tokens.json")').or_none(),
+    "discovery": instance(DiscoveryMethod, "a DiscoveryMethod").or_none(),
+    "issuers": TEXTS,
+    "aliases": Rule(
+        lambda value: MAPPING.accepts(value) and all(map(TEXTS.accepts, value.values())),
+        'a dict of lists of strings, such as {"https://a.example": ["https://b.example"]}',
+    ).or_none(),
+    "policy": POLICY.or_none(),
+    "dpop": FLAG,
+    "resource_indicator": FLAG,
+    "tls": instance(ssl.SSLContext, "an ssl.SSLContext").or_none(),
+    "pkce": TEXTS,
+}
 
 
 class OAuthClientProvider(httpx2.Auth):
@@ -40,6 +58,7 @@ class OAuthClientProvider(httpx2.Auth):
     AuthorizationError if a server breaks a rule of https://modelcontextprotocol.io/specification/draft/basic/authorization.
     """
 
+    @checked(rules=_RULES, example="OAuthClientProvider(url, grant)")
     def __init__(
         self,
         server: str,

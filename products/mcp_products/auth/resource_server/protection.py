@@ -19,12 +19,14 @@ from mcp_runtime.http.headers import Headers
 from mcp_runtime.http.urls import base_url
 from mcp_runtime.session.interfaces import INSUFFICIENT_SCOPE, AuthenticatedUser, RawHeaders, RequestAuth
 from mcp_runtime.stores import Store, StoreUnavailableError
+from mcp_runtime.usage.keywords import checked
+from mcp_runtime.usage.rules import MAPPING, NAME, TEXT, instance
 
 from ..discovery import PROTECTED_RESOURCE_PATH
-from ..http import URLPolicy
+from ..http import TEXTS, URLPolicy
 from .dpop import DPoPVerifier, InvalidDPoPProofError
 from .roles import ROLE, RoleRule, Roles
-from .verifiers import AnyVerifier, JWTVerifier, TokenVerifier
+from .verifiers import VERIFIER, AnyVerifier, JWTVerifier, TokenVerifier
 
 _log: Final = logging.getLogger("mcp_runtime.auth.resource_server.protection")
 
@@ -94,6 +96,19 @@ def _header(scheme: str, parts: Sequence[str]) -> tuple[bytes, bytes]:
 class ResourceServer:
     """Protects an endpoint with access tokens; pass it as `server.asgi(auth=ResourceServer(…))`."""
 
+    @checked(
+        rules={
+            "resource": NAME,
+            "issuers": TEXTS,
+            "verifier": VERIFIER.or_none(),
+            "scopes": TEXTS,
+            "scopes_supported": TEXTS.or_none(),
+            "name": TEXT.or_none(),
+            "dpop": instance(DPoPVerifier, "a DPoPVerifier").or_none(),
+            "roles": MAPPING.or_none(),
+        },
+        example='ResourceServer("https://notes.example/mcp", ["https://login.example"])',
+    )
     def __init__(
         self,
         resource: str,

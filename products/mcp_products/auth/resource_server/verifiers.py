@@ -22,6 +22,8 @@ from mcp_runtime.errors import AuthorizationError, LocalError, NotInstalledError
 from mcp_runtime.http.urls import base_url
 from mcp_runtime.protocol.models import is_list, is_object
 from mcp_runtime.session.interfaces import AuthenticatedUser
+from mcp_runtime.usage.keywords import checked
+from mcp_runtime.usage.rules import NAME, TEXT, Rule, check_values, is_number
 
 from ..discovery import (
     ISSUER_MEMBERS,
@@ -30,7 +32,7 @@ from ..discovery import (
     is_same_issuer,
     read_authorization_server_metadata,
 )
-from ..http import AuthHTTPClient, SharedRequests, URLPolicy, is_loopback
+from ..http import TEXTS, AuthHTTPClient, SharedRequests, URLPolicy, is_loopback, methods
 from .dpop import confirmation_thumbprint, time_claim
 
 # The key set of an issuer (https://www.rfc-editor.org/rfc/rfc7517#section-5): fetch it, and find keys in it.
@@ -260,9 +262,20 @@ class TokenVerifier(Protocol):
         ...
 
 
+_SECONDS: Final = Rule(lambda value: is_number(value) and value >= 0, "a number of seconds from 0")
+_AUDIENCE: Final = Rule(
+    lambda value: NAME.accepts(value) or (bool(value) and TEXTS.accepts(value) and all(map(NAME.accepts, value))),
+    "the URL of the resource, or a list of its names, none of them empty",
+)
+VERIFIER: Final = methods("verify", expected='a verifier of tokens, such as JWTVerifier("https://login.example", …)')
+
+
 class JWTVerifier:
     """Verifies the JWT access tokens of one issuer (https://www.rfc-editor.org/rfc/rfc9068#section-4)."""
 
+    @checked(
+        rules={"issuer": NAME, "audience": _AUDIENCE, "audience_claim": NAME, "algorithms": TEXTS, "leeway": _SECONDS}
+    )
     def __init__(
         self,
         issuer: str,
@@ -350,6 +363,14 @@ class IntrospectionVerifier:
     """Verifies tokens by introspection at their authorization server
     (https://www.rfc-editor.org/rfc/rfc7662#section-2)."""
 
+    @checked(
+        rules={
+            **dict.fromkeys(("url", "client_id"), NAME),
+            "client_secret": Rule(TEXT.accepts, "a string", is_secret=True),
+            "audience": _AUDIENCE.or_none(),
+            **dict.fromkeys(("cache_ttl", "leeway"), _SECONDS),
+        }
+    )
     def __init__(
         self,
         url: str,
@@ -448,6 +469,8 @@ class AnyVerifier:
         Args:
             verifiers: The verifiers, used in this order.
         """
+        for verifier in verifiers:
+            check_values("AnyVerifier", {"verifiers": verifier}, {"verifiers": VERIFIER})
         self._verifiers = verifiers
 
     async def verify(self, token: str) -> AuthenticatedUser | None:

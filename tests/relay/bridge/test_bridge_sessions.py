@@ -6,6 +6,8 @@ import asyncio
 import json
 import logging
 import sys
+from pathlib import Path
+from typing import Any
 
 import pytest
 from support.feature_cells.bridge.raw_clients import a_bridge, running
@@ -164,6 +166,14 @@ def test_options_of_the_other_kind_of_server_are_refused(words: list[str], capsy
     """They were ignored."""
     assert main(words) == 1
     assert "--header is for a server with a URL, --env for one with a command" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("entry", ["uvx server", {"command": "x", "env": [1]}, {"url": "http://x", "headers": 5}])
+def test_a_wrong_entry_is_refused(entry: Any, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    file = tmp_path / "hosts.json"
+    file.write_text(json.dumps({"mcpServers": {"one": entry}}), encoding="utf-8")
+    assert main(["--config", str(file), "--server", "one"]) == 1
+    assert " an object" in capsys.readouterr().err
 
 
 async def test_a_session_subscribes_to_as_much_as_at_a_server_and_no_more() -> None:

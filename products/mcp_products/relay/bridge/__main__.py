@@ -13,6 +13,8 @@ from mcp_products.host.multi_client import read_entries
 from mcp_runtime._lazy import LazyModule
 from mcp_runtime.errors import LocalError
 from mcp_runtime.protocol.framing import SizeLimit
+from mcp_runtime.protocol.models import is_object
+from mcp_runtime.usage.rules import shown
 
 from ..commands import add_http_options, parse_address, run_command
 from ..upstream.pool import MAX_CONNECTIONS
@@ -99,7 +101,8 @@ def _target(options: argparse.Namespace) -> Target:
         entries = read_entries(options.config)
         if options.server not in entries:
             raise LocalError(f"{options.config} has no server {options.server!r}; its servers: {', '.join(entries)}")
-        entry = entries[options.server]
+        if not is_object(entry := entries[options.server]):
+            raise LocalError(f"{options.config}: {options.server!r} is not an object: {shown(entry)}")
     elif len(words) == 1 and words[0].startswith(("http://", "https://")):
         entry = {"url": words[0]}
     elif words:
@@ -108,10 +111,14 @@ def _target(options: argparse.Namespace) -> Target:
         raise LocalError("pass the URL of a server, or -- and the words of its command")
     if options.header if "command" in entry else options.env:
         raise LocalError("--header is for a server with a URL, --env for one with a command: leave it out")
-    entry = {**entry, "headers": {**entry.get("headers", {}), **_named(options.header, ":", "--header")}}
+    named = {"headers": _named(options.header, ":", "--header"), "env": _named(options.env, "=", "--env")}
+    for key, values in named.items():
+        if values and is_object(
+            own := entry.get(key) or {}
+        ):  # What is no object is refused with the rest of the entry.
+            entry = {**entry, key: {**own, **values}}
     if options.max_bytes is not None:
-        entry["max_bytes"] = options.max_bytes
-    entry["env"] = {**entry.get("env", {}), **_named(options.env, "=", "--env")}
+        entry = {**entry, "max_bytes": options.max_bytes}
     target = target_of_entry(entry)
     return replace(target, login=options.login, tokens=options.tokens) if target.url else target
 

@@ -8,6 +8,7 @@ import datetime
 import decimal
 import enum
 import json
+import math
 import pathlib
 import typing
 import uuid
@@ -266,6 +267,24 @@ async def test_a_default_is_in_the_schema_and_is_what_the_function_gets(
     assert field["default"] == shown and "required" not in tool.model_dump(exclude_none=True)["inputSchema"]
     await app.call_tool(name="take")
     assert received == [default] and type(received[0]) is type(default)
+
+
+@pytest.mark.parametrize(
+    ("annotation", "default"),
+    [
+        (float, math.inf),
+        (float, math.nan),
+        (list[float], [1.0, -math.inf]),
+        (bytes, b"\xff"),
+        (Size, Size(1, math.inf)),
+    ],
+)
+async def test_a_default_without_a_json_form_is_left_out_of_the_schema(annotation: Any, default: Any) -> None:
+    app, received = taking(annotation, default)
+    schema = await schema_of(app)
+    assert "default" not in schema["properties"]["value"] and "required" not in schema
+    assert (await app.call_tool(name="take")).is_error is None
+    assert received == [default] or default != default
 
 
 async def test_an_alias_is_the_name_of_the_argument_and_other_names_stay() -> None:

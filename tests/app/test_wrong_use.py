@@ -14,6 +14,7 @@ import inspect
 import re
 import threading
 import traceback
+from collections.abc import Callable
 from pathlib import Path
 from types import CodeType
 from typing import Annotated, Any, Literal, NamedTuple
@@ -58,7 +59,7 @@ def namespace(code: str) -> dict[str, Any]:
     names: dict[str, Any] = {name: getattr(mcp_generated, name) for name in IMPORTED if name in code}
     names |= {"Client": Client, "Server": Server, "SyncClient": SyncClient, "HTTPLimits": HTTPLimits}
     names |= {"asyncio": asyncio, "contextlib": contextlib, "functools": functools, "threading": threading}
-    names |= {"Annotated": Annotated, "Field": Field, "Literal": Literal, "Path": Path}
+    names |= {"Annotated": Annotated, "Callable": Callable, "Field": Field, "Literal": Literal, "Path": Path}
     return {**names, "app": mcp_generated.App("shop"), "__name__": "users_module"}
 
 

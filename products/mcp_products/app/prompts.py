@@ -80,10 +80,12 @@ class Prompt(Item):
                 raise UnwritableValueError(text)
             case _:
                 role, content = "user", value
-        if is_object(content) and isinstance(content.get("type"), str):
-            return [self._t.PromptMessage.model_validate({"role": role, "content": content})]
         try:
+            if is_object(content) and isinstance(content.get("type"), str):
+                return [self._t.PromptMessage.model_validate({"role": role, "content": content})]
             blocks = to_content_blocks(content, self._t, self.indent)
+            return [self._t.PromptMessage(role=role, content=block) for block in blocks]
         except UnwritableValueError as error:
             raise self._unsendable(error) from None
-        return [self._t.PromptMessage(role=role, content=block) for block in blocks]
+        except ValidationError as error:  # Such as the role "system", which prompts do not have.
+            raise self._unsendable(format_validation_error(error)) from None

@@ -18,6 +18,7 @@ from mcp_runtime.protocol.revision import Sent
 from mcp_runtime.protocol.uris import find_uri
 from mcp_runtime.server.context import ServerContext
 from mcp_runtime.server.lists import paginate
+from mcp_runtime.usage.rules import is_items
 from mcp_runtime.usage.texts import quoted, shortened
 
 from .components.catalog import requested_version, with_requested_version
@@ -341,7 +342,7 @@ class Registry(ProvidedItems):
         suggestion = as_own(suggestion, self._t, (self._t.Completion,))
         if isinstance(suggestion, self._t.Completion):
             return suggestion
-        if isinstance(suggestion, (str, bytes)) or not isinstance(suggestion, Iterable):
+        if not is_items(suggestion):
             raise _unwritable_suggestion(suggestion)
         values = [_suggested_text(value) for value in cast("Iterable[object]", suggestion)]
         shown = values[:_MAX_COMPLETIONS]

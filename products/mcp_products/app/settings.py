@@ -247,10 +247,12 @@ def to_definition(model: type[ModelT], properties: Mapping[str, Any], descriptio
 
 
 def check_definition(properties: Mapping[str, Any], description: str) -> None:
-    """Raise LocalError for a definition with a text that JSON cannot express, such as a docstring or a default."""
+    """Raise LocalError for a definition that JSON cannot express, such as a text of a docstring, or NaN in a schema."""
     try:
-        to_json(properties)
+        text = to_json(properties)
     except ValueError:
+        text = b"NaN"
+    if b"NaN" in text or b"Infinity" in text:
         check_writable(description, properties)
 
 

@@ -471,6 +471,17 @@ async def test_a_prompt_that_returns_a_dict_without_content_says_so() -> None:
             await client.get_prompt("prompt")
 
 
+@pytest.mark.parametrize("content", ["x", {"type": "text", "text": "x"}, ["x"]])
+async def test_a_prompt_with_a_role_that_does_not_exist_says_so(content: Any) -> None:
+    app = App("unwritable")
+    app.add_prompt(lambda: [{"role": "system", "content": content}], "prompt")
+    async with connect(app) as client:
+        with pytest.raises(
+            RemoteJSONRPCError, match="'prompt' returned .*: role: Input should be 'user' or 'assistant'"
+        ):
+            await client.get_prompt("prompt")
+
+
 @pytest.mark.parametrize(
     ("value", "kind"),
     [
@@ -480,6 +491,7 @@ async def test_a_prompt_that_returns_a_dict_without_content_says_so() -> None:
         (1, "int"),
         ("text", "str"),
         (b"a", "bytes"),
+        ({"values": ["a"]}, "dict"),
     ],
 )
 async def test_a_completion_that_is_no_list_of_texts_is_an_error_that_names_its_type(value: Any, kind: str) -> None:

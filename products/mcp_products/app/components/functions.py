@@ -16,6 +16,7 @@ _VARIADIC: Final = (inspect.Parameter.VAR_POSITIONAL, inspect.Parameter.VAR_KEYW
 
 # What the evaluation of a type hint may raise.
 HINT_ERRORS: Final = (NameError, TypeError, AttributeError, SyntaxError)
+_NO_TYPES: Final = (int, float, bytes, list, tuple, dict, set)  # What stands by mistake where a type hint belongs.
 _LAMBDA: Final = "<lambda>"
 _CONTEXT_NAMES: Final = ("ctx", "context")
 _BY_NAME: Final = (inspect.Parameter.POSITIONAL_OR_KEYWORD, inspect.Parameter.KEYWORD_ONLY)
@@ -199,10 +200,10 @@ def code_of(function: Callable[..., Any]) -> Any:
 
 
 def checked_signature(function: Callable[..., Any], place: str) -> inspect.Signature:
-    """Return the signature of a function, with evaluated type hints. Raises LocalError if it has none, or if a type
-    hint cannot be evaluated."""
+    """Return the signature of a function, with evaluated type hints. Raises LocalError if it has none, if a type hint
+    cannot be evaluated, or if it is a value."""
     try:
-        return signature_of(function)
+        signature = signature_of(function)
     except ValueError:
         raise LocalError(
             f"{place} has no signature, as functions written in C: wrap it in a def with type hints"
@@ -210,6 +211,11 @@ def checked_signature(function: Callable[..., Any], place: str) -> inspect.Signa
     except HINT_ERRORS as error:
         remedy = "import or define it at the top of the module"
         raise LocalError(f"{place}: a type hint cannot be evaluated: {error}; {remedy}") from None
+    hints = {name: parameter.annotation for name, parameter in signature.parameters.items()}
+    for name, hint in {**hints, "return": signature.return_annotation}.items():
+        if isinstance(hint, _NO_TYPES):
+            raise LocalError(f"{place}: {shown(hint)}, the type hint of {name!r}, is not a type")
+    return signature
 
 
 def _check_method(function: Any, parameters: Sequence[inspect.Parameter], kind: str, place: str) -> None:

@@ -9,6 +9,7 @@ from contextlib import contextmanager
 from typing import Annotated, Any, Final, cast, get_args, get_origin
 
 from pydantic import BaseModel, Field, GetCoreSchemaHandler, TypeAdapter, ValidationError, create_model
+from pydantic.errors import PydanticErrorMixin
 from pydantic.fields import FieldInfo
 from pydantic.json_schema import GenerateJsonSchema, JsonSchemaWarningKind, PydanticJsonSchemaWarning
 from pydantic_core import CoreSchema, PydanticSerializationError, SchemaError, SchemaValidator, to_jsonable_python
@@ -16,6 +17,7 @@ from pydantic_core import CoreSchema, PydanticSerializationError, SchemaError, S
 from mcp_runtime.errors import LocalError
 from mcp_runtime.protocol.models import untrusted_input_schema
 from mcp_runtime.usage.rules import shown
+from mcp_runtime.usage.texts import unwritable
 
 from .descriptions import described
 from .forms import with_own_names
@@ -60,6 +62,8 @@ class JsonSchema(GenerateJsonSchema):
             self.by_alias = outer
 
     def encode_default(self, dft: Any) -> Any:
+        if not isinstance(dft, str) and (reason := unwritable(dft)) is not None:
+            raise PydanticSerializationError(reason)
         try:
             return super().encode_default(with_own_names(dft) if self.mode == "serialization" else dft)
         except PydanticSerializationError:
@@ -113,23 +117,25 @@ def argument_model(
         readable = {name: readable_hint(hint) for name, hint in annotations.items()}
         return _model(keys, parameters, readable)
     except UNREADABLE as error:
-        reason = " ".join(error.message.partition(". Set ")[0].split())
-        raise LocalError(
-            f"{description}: the parameter {_unsupported(annotations)!r} has an unsupported type: {reason}: "
-            "use a JSON type, a model or a dataclass"
-        ) from None
+        raise _unsupported(annotations, description, error) from None
     except LocalError as error:
         raise LocalError(f"{description}: {error}") from None
 
 
-def _unsupported(annotations: Mapping[str, Any]) -> str:
-    """Return the name of the first parameter whose type pydantic cannot read."""
+def _unsupported(annotations: Mapping[str, Any], description: str, error: PydanticErrorMixin) -> LocalError:
+    """Return the error of the first parameter whose type pydantic cannot read, or cannot describe."""
+    reason = " ".join(error.message.partition(". Set ")[0].split())
+    first = next(iter(annotations))
     for name, hint in annotations.items():
         try:
-            TypeAdapter[Any](readable_hint(hint))
+            TypeAdapter[Any](readable_hint(hint)).json_schema(schema_generator=JsonSchema)
         except UNREADABLE:
-            return name
-    return next(iter(annotations))
+            first = name
+            break
+    return LocalError(
+        f"{description}: the parameter {first!r} has an unsupported type: {reason}: use a JSON type, a model or a "
+        "dataclass"
+    )
 
 
 def _model(
@@ -144,9 +150,12 @@ def _model(
     return model
 
 
-def model_schema(model: type[BaseModel]) -> dict[str, Any]:
-    """Return the JSON Schema of a model of arguments."""
-    schema = model.model_json_schema(by_alias=True, schema_generator=JsonSchema)
+def model_schema(model: type[BaseModel], annotations: Mapping[str, Any], description: str) -> dict[str, Any]:
+    """Return the JSON Schema of a model of arguments. Raises LocalError for a type that has none, such as Callable."""
+    try:
+        schema = model.model_json_schema(by_alias=True, schema_generator=JsonSchema)
+    except UNREADABLE as error:
+        raise _unsupported(annotations, description, error) from None
     schema.pop("title", None)
     schema.pop("description", None)
     schema.setdefault("properties", {})

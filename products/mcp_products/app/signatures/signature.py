@@ -110,7 +110,7 @@ class Signature:
     def schema(self) -> dict[str, Any]:
         """Return the JSON Schema of the arguments."""
         if self._schema is None:
-            self._schema = argument_models.model_schema(self._model)
+            self._schema = argument_models.model_schema(self._model, self.annotations, self.description)
         return self._schema
 
     def read(self, arguments: Mapping[str, Any], coerce: bool) -> dict[str, Any]:

@@ -354,3 +354,38 @@ async def test_what_two_mounted_apps_have_is_listed_once_and_served_by_the_first
         for uri in ("data://one", "data://x/y"):
             (content,) = (await client.read_resource(uri)).contents
             assert getattr(content, "text", "") == "1"
+
+
+@asynccontextmanager
+async def failing(app: App) -> AsyncIterator[None]:
+    raise ValueError("no database")
+    yield
+
+
+@asynccontextmanager
+async def failing_at_the_end(app: App) -> AsyncIterator[None]:
+    yield
+    raise ValueError("no database")
+
+
+@pytest.mark.parametrize("lifespan", [failing, failing_at_the_end])
+async def test_what_a_lifespan_raises_is_what_a_client_in_memory_raises(lifespan: Any) -> None:
+    failing_app = App("failing", lifespan=lifespan)
+    failing_app.add_tool(lambda: "x", "get")
+    for call in (failing_app.call_tool("get"), called_in_memory(failing_app)):
+        with pytest.raises(ValueError, match="no database"):
+            await call
+
+
+async def called_in_memory(served: App) -> None:
+    async with Client.memory(served.server) as client:
+        await client.call_tool("get")
+
+
+async def test_a_lifespan_that_returns_its_value_is_an_error_with_the_remedy() -> None:
+    with pytest.raises(LocalError, match="the lifespan 'plain' returned {}, no async context manager: put @async"):
+        await App("plain", lifespan=plain).list_tools()
+
+
+def plain(app: App) -> Any:
+    return {}

@@ -30,7 +30,7 @@ from mcp_runtime.server.lists import CacheHint
 from mcp_runtime.usage.keywords import NamesOfAttributes, checked
 from mcp_runtime.usage.rules import shown
 
-from .components.functions import check_accepts_one, check_lifespan
+from .components.functions import check_accepts_one, check_lifespan, opened_lifespan
 from .components.kinds import BY_HANDLER, BY_LIST_HANDLER, LISTS, ListKind
 from .components.visibility import SessionVisibility
 from .constructors import Constructors
@@ -309,7 +309,7 @@ class BaseApp(Registrations, Servable, Serving[ServerT], Constructors, NamesOfAt
             states: dict[Any, Any] = {}
             for app in self._all_apps():
                 if app.registry.lifespan is not None and app.registry not in states:
-                    states[app.registry] = await stack.enter_async_context(app.registry.lifespan(app))
+                    states[app.registry] = await stack.enter_async_context(opened_lifespan(app.registry.lifespan, app))
                 for provider in app.registry.providers:
                     if provider not in states:
                         states[provider] = await stack.enter_async_context(provider.lifespan(self))

@@ -199,6 +199,7 @@ APP_RULES: Final[Mapping[str, Rule]] = {
         'a dict such as {"list_tools": CacheHint(60, "public")}',
     ).or_none(),
     "tenant": Rule(lambda value: hasattr(value, "around_dispatch"), "Tenants(by=…, limits=Limits(…))").or_none(),
+    "middleware": Rule(is_items, "a list of middleware objects"),
     "tasks": Rule(lambda value: not isinstance(value, (bool, str, int)), "a TaskStore").or_none(),
 }
 

@@ -54,13 +54,15 @@ def linked_transports(kind: type[EndpointT]) -> tuple[EndpointT, MemoryTransport
 
 
 class _ServedTransport(MemoryTransport):
-    """The client's end, whose `close` waits until the server has ended."""
+    """The client's end, whose `close` waits until the server has ended. It raises what a lifespan has raised."""
 
     task: asyncio.Task[None]
 
     async def close(self) -> None:
         await super().close()
         await asyncio.wait([self.task])
+        if not self.task.cancelled() and (error := self.task.exception()) is not None:
+            raise error
 
 
 def connect_in_memory(services: Sequence[Candidate[Service]]) -> Connect:

@@ -16,6 +16,7 @@ _VARIADIC: Final = (inspect.Parameter.VAR_POSITIONAL, inspect.Parameter.VAR_KEYW
 
 # What the evaluation of a type hint may raise.
 HINT_ERRORS: Final = (NameError, TypeError, AttributeError, SyntaxError)
+_LIFESPAN: Final = "put @asynccontextmanager above an async def with one yield"
 _NO_TYPES: Final = (int, float, bytes, list, tuple, dict, set)  # What stands by mistake where a type hint belongs.
 _LAMBDA: Final = "<lambda>"
 _CONTEXT_NAMES: Final = ("ctx", "context")
@@ -258,20 +259,28 @@ def check_lifespan(lifespan: object, function: str) -> None:
     """Raise LocalError unless this is a function that returns an async context manager."""
     if lifespan is None:
         return
-    remedy = "put @asynccontextmanager above an async def with one yield"
     name = getattr(lifespan, "__name__", shown(lifespan))
     if not callable(lifespan) or (hasattr(lifespan, "__aenter__") and not inspect.isclass(lifespan)):
-        raise LocalError(f"{function}(): lifespan must be a function, not {shown(lifespan)}: {remedy}")
+        raise LocalError(f"{function}(): lifespan must be a function, not {shown(lifespan)}: {_LIFESPAN}")
     inner = inspect.unwrap(lifespan)
     if inner is lifespan and (
         inspect.isasyncgenfunction(lifespan)
         or inspect.isgeneratorfunction(lifespan)
         or inspect.iscoroutinefunction(lifespan)
     ):
-        raise LocalError(f"{function}(): the lifespan {name!r} is not an async context manager: {remedy}")
+        raise LocalError(f"{function}(): the lifespan {name!r} is not an async context manager: {_LIFESPAN}")
     if inner is not lifespan and inspect.isgeneratorfunction(inner):
-        raise LocalError(f"{function}(): the lifespan {name!r} is a context manager that is not async: {remedy}")
+        raise LocalError(f"{function}(): the lifespan {name!r} is a context manager that is not async: {_LIFESPAN}")
     check_accepts_one(lifespan, f"{function}(): the lifespan {name!r}", "app")
+
+
+def opened_lifespan(lifespan: Callable[[Any], Any], app: object) -> Any:
+    """Return the context manager of a lifespan. Raises LocalError if it returns something else."""
+    opened = lifespan(app)
+    if not hasattr(opened, "__aenter__"):
+        name = getattr(lifespan, "__name__", shown(lifespan))
+        raise LocalError(f"the lifespan {name!r} returned {shown(opened)}, no async context manager: {_LIFESPAN}")
+    return opened
 
 
 def check_accepts_one(function: Callable[..., Any], place: str, name: str) -> None:

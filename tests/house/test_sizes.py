@@ -32,6 +32,8 @@ MIGRATE = "codegen/mcp_codegen/migrate"
 # Subscriptions that go on when a server begins anew, and what counts as refused, took 62 lines of products.
 # That keys of entries without a meaning are named, and failures with the first wrong line, took 50 lines of products.
 # What servers and clients of OAuth refuse where it is written took 110 lines of products.
+# What a declaration refuses because no list could have it, and what a lifespan raises in memory, took 40 lines of
+# products and 3 of the core.
 COMPAT = "products/mcp_products/compat"
 CODE_MODE = "products/mcp_products/code_mode"
 TENANTS = "products/mcp_products/tenants"
@@ -61,8 +63,8 @@ MAX_CODE_LINES = {
     TENANTS: 880,
     VIEWS: 100,
     CODE_MODE: 600,
-    "runtime": 11_980,
-    "products": 37_450,
+    "runtime": 11_983,
+    "products": 37_490,
     LINT: 2_550,
     CARDS: 300,
     COMPAT: 6_873,

@@ -37,6 +37,7 @@ class Administration:
         """Declare what the app has had none of before."""
         raise NotImplementedError
 
+    @checked(example='app.enable(tags={"admin"})')
     def enable(
         self,
         *,
@@ -61,6 +62,7 @@ class Administration:
         self._add_rules([VisibilityRule(False, None, None, None), rule] if only else [rule])
         return self
 
+    @checked(example='app.disable(tags={"admin"})')
     def disable(
         self,
         *,
@@ -103,6 +105,7 @@ class Administration:
             self.registry.middleware.append(MiddlewareAdapter(item, self))
         self._declare_more()
 
+    @checked(example='app.add_provider(provider, "prefix")')
     def add_provider(self, provider: Provider, prefix: str = "") -> None:
         """Add a source of tools, resources and prompts, which is used at each request.
 
@@ -116,6 +119,7 @@ class Administration:
         provider.attach(self, prefix)
         self._declare_more()
 
+    @checked(example="app.add_transform(transform)")
     def add_transform(self, transform: Transform) -> None:
         """Add an object that changes what clients see of the app; the first one that is added is the outermost.
 

@@ -107,6 +107,7 @@ class Registrations(Administration):
             tool.definition = dereferencing.dereferenced_definition(tool.definition)
         self._add("tools", tool.name, tool)
 
+    @checked(example="app.add_tools(object)")
     def add_tools(self, holder: object) -> None:
         """Add the methods of an object that are marked with `tool`; without marked methods, add all public ones.
 
@@ -236,6 +237,7 @@ class Registrations(Administration):
 
         return add
 
+    @checked(example='app.remove_tool("name")')
     def remove_tool(self, name: str, version: str | None = None) -> None:
         """Remove a tool, or one version of it, with its view, also at run time. Raises LocalError if there is none."""
         tools = [tool for tool in self.registry.all_versions("tools") if tool.name == name and tool.view is not None]
@@ -244,12 +246,14 @@ class Registrations(Administration):
             if version is None or is_requested(tool.version, version):
                 self.remove_resource(tool.view, tool.version)
 
+    @checked(example='app.remove_resource("scheme://path")')
     def remove_resource(self, uri: str, version: str | None = None) -> None:
         """Remove a resource or a resource template, or one version of it, also at run time. Raises LocalError if there
         is none at this URI."""
         registered = find_uri(uri, self.registry.resources)
         self._remove("resources", registered or uri, version)
 
+    @checked(example='app.remove_prompt("name")')
     def remove_prompt(self, name: str, version: str | None = None) -> None:
         """Remove a prompt, or one version of it, also at run time. Raises LocalError if there is none."""
         self._remove("prompts", name, version)

@@ -251,8 +251,9 @@ def check_definition(properties: Mapping[str, Any], description: str) -> None:
     """Raise LocalError for a definition that JSON cannot express, such as a text of a docstring, or NaN in a schema."""
     try:
         text = to_json(properties)
-    except ValueError:
-        text = b"NaN"
+    except ValueError as error:
+        check_writable(description, properties)
+        raise LocalError(f"{description} cannot be sent: {error}") from None
     if b"NaN" in text or b"Infinity" in text:
         check_writable(description, properties)
 

@@ -165,8 +165,9 @@ class _CallRules:
         if not keywords.keys() <= self._allowed:
             refuse_unknown(self._label(arguments), keywords, self._allowed)
         if len(values) > len(self._positional) and not self._is_variadic:
+            most = f"{len(self._positional)} argument{'s' * (len(self._positional) != 1)}"
             raise TypeError(
-                f"{self._label(arguments)}() takes at most {len(self._positional)} arguments without a keyword, not "
+                f"{self._label(arguments)}() takes at most {most} without a keyword, not "
                 f"{len(values)}"
                 f"{self._remedy or ': pass the others by keyword'}"
             )

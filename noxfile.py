@@ -138,13 +138,13 @@ def fuzz(session: nox.Session) -> None:
 
 @nox.session
 def simulation(session: nox.Session) -> None:
-    """Play 5,000 schedules of a simulated world; `-- --schedules 1000000` plays more.
+    """Play 10,000 schedules of a simulated world; `-- --schedules 1000000` plays more.
 
     tests/simulation plays those, however late, that have found a fault.
     """
     session.env["PYTHONPATH"] = "tests"
     jobs = str(2 * (os.cpu_count() or 1))  # As many as the long tests have, beside which it runs.
-    python(session, "-m", "simulation", "--schedules", "5000", "--jobs", jobs)
+    python(session, "-m", "simulation", "--schedules", "10000", "--jobs", jobs)
 
 
 @nox.session(venv_backend="uv|venv")
@@ -160,12 +160,10 @@ def base(session: nox.Session) -> None:
 def plain(session: nox.Session) -> None:
     """Run the tests of what has fast paths without them, in the last but one and the newest revision.
 
-    These have the two lifecycles, and the paths depend on no revision. An app uses them where it runs functions; what
-    else it and clients for hosts do, they do above the sessions that the tests of the core try.
+    These have the two lifecycles, and the paths depend on no revision.
     """
     session.env["MCP_FAST_PATHS"] = "0"
-    of_apps = ("tests/app/functions", "tests/app/test_app.py", "tests/app/test_context.py")
-    folders = ("tests/core", *of_apps, "tests/host/test_sync_client.py", "tests/hosting", "tests/large", "tests/fast")
+    folders = ("tests/core", "tests/app", "tests/hosting", "tests/host", "tests/large", "tests/fast")
     newest = "not 2024-11-05 and not 2025-03-26 and not 2025-06-18"
     python(session, "-m", "pytest", "-q", "-n", "auto", "-k", newest, *folders)
 

@@ -150,6 +150,9 @@ FAULTS = {
     "a worker does not notice the loss of a part from which the slots of its signs have just moved": (
         Edit(MAIL, "if self._signs and not shown.keys() <= self._signs.keys():", "if False:"),
     ),
+    "a change is not read that has the number of one that the store has lost": (
+        Edit(CHANGES, "if change[0] <= self.last and self._know(token, change[0]):", "if False:"),
+    ),
     "a worker that begins does not ask the others whether a part has just been lost": (
         Edit(WORKER, "self._begun_until = clock.monotonic() + _ANSWER_SECONDS", "pass"),
     ),

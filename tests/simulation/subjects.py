@@ -124,13 +124,15 @@ SUBJECTS: tuple[tuple[Part, ...], ...] = (
     (Part("go back", (0.05, 2.0), (0.3, 1.0)), Part("lose", (0.001, 0.5))),
     # One answer of a client is lost with the newest second of the store, and the next is not.
     (Part("order"), Part("order"), Part("deaf", (0.001, 0.5), (0.5, 3.0)), Part("go back", (0.001, 0.5), (0.3, 1.0))),
-    # The time of the store goes back just before it loses its past, with changes that nobody has read.
+    # The time of the store goes back just before it loses its past, with changes that nobody has read; and another is
+    # announced before workers have noticed the loss.
     (
         Part("announce"),
         Part("deaf", (1e-4, 0.1)),
         Part("clock", (1e-4, 0.1), numbers=BACK),
         Part("announce", (1e-4, 0.1)),
         Part("lose", (1e-4, 0.1)),
+        Part("announce", (1e-4, 0.1)),
     ),
     # A worker begins in an outage in which the messages of a call cannot be stored.
     (

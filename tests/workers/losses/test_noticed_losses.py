@@ -520,6 +520,24 @@ async def test_a_client_that_is_further_than_a_worker_is_told_of_a_loss_with_whi
     assert client.got == [None]
 
 
+async def test_a_change_that_gets_the_number_of_one_that_is_lost_arrives(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Its worker has neither read the one that is lost, nor noticed the loss."""
+    clock, store = MovableClock(monkeypatch), InMemoryStore()
+    passing = Passing(store, clock)
+    logs, reader = await logs_and_reader(store)
+    await logs[0].announce("changed", 0)
+    await logs[1].read()
+    clock.set_wall(-3600.0)  # From now on, each number is the next one.
+    await logs[1].announce("changed", 1)  # The hint for the other does not arrive.
+    lost = logs[1].last
+    lose_with_the_time(passing, store, clock)
+    await logs[0].announce("changed", 2)
+    assert logs[0].last == lost
+    await restore(logs[1], logs[0])
+    await logs[1].read()
+    assert reader.got == [0, 1, 2, None]
+
+
 async def test_mail_arrives_once_when_the_time_goes_back_with_a_loss(monkeypatch: pytest.MonkeyPatch) -> None:
     clock, store = MovableClock(monkeypatch), InMemoryStore()
     passing = Passing(store, clock)

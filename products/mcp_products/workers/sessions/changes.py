@@ -86,6 +86,10 @@ class ChangeLog:
         await self._announced.append_again()
         await self._announce_everything()
         await self._worker.broadcast("change", number=self.last + 1)
+        async with self._reading:  # A worker that had not noticed the loss may have given a number of one that is lost.
+            for change, token in await self._after(0):
+                if change[0] <= self.last and self._know(token, change[0]):
+                    await self._deliver(change)
         await self.look()
 
     async def _announce_everything(self) -> None:
@@ -120,7 +124,7 @@ class ChangeLog:
                     await self._deliver(change)
 
     async def _deliver(self, change: Change) -> None:
-        is_behind = change[0] < self._highest
+        is_behind = change[0] <= self._highest
         self._highest = change[0]
         for reader in list(self._readers):
             if is_behind:

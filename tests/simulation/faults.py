@@ -127,6 +127,7 @@ FAULTS = {
     ),
     "a change that a worker has not read is lost when the time goes back just before a loss": (
         Edit(MAIL, "sent.ttl, sent.number - 1, token)", "sent.ttl, None, token)"),
+        Edit(CHANGES, "if change[0] <= self.last and self._know(token, change[0]):", "if False:"),
     ),
     "clients are not told of a loss after which the store has a sign of life again that was gone": (
         Edit(MAIL, "return _number_of(sign) <= last.number", "return _number_of(sign) < last.number"),
@@ -153,6 +154,9 @@ FAULTS = {
     "a change is not read that has the number of one that the store has lost": (
         Edit(CHANGES, "if change[0] <= self.last and self._know(token, change[0]):", "if False:"),
     ),
+    "a message that a worker has not read before a long sleep is forgotten after it": (
+        Edit(MAIL, "elif clock.monotonic() < life.unsure_until:", "elif False:"),
+    ),
     "a worker that begins does not ask the others whether a part has just been lost": (
         Edit(WORKER, "self._begun_until = clock.monotonic() + _ANSWER_SECONDS", "pass"),
     ),
@@ -161,7 +165,7 @@ FAULTS = {
 
 def put_back(name: str) -> None:
     """Let the modules of a fault have it, before anything else imports them. Raises LookupError if its text is gone."""
-    for module in {edit.module for edit in FAULTS[name]}:
+    for module in dict.fromkeys(edit.module for edit in FAULTS[name]):  # Those that others import first.
         spec = find_spec(module)
         assert spec is not None and spec.origin is not None and spec.name not in sys.modules, f"{module} is loaded"
         source = Path(spec.origin).read_text(encoding="utf-8")

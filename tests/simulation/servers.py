@@ -6,7 +6,7 @@ import asyncio
 from typing import Any
 
 from mcp_generated import App, Context, asgi_app
-from mcp_products.versions.adapters import server_candidates
+from mcp_products.versions.adapters import AdapterSubscriber, server_candidates
 from mcp_runtime.server.subscriptions import SubscriptionBus
 from mcp_runtime.stores import StoreUnavailableError
 from simulation.clients import REVISION
@@ -35,7 +35,7 @@ class SimulatedApp(App):
         for candidate in self._candidates:
             adapter: Any = candidate.get()
             adapter.parts.bus = SubscriptionBus()
-            bus.subscribe(adapter)
+            bus.subscribe(AdapterSubscriber(adapter, bus))
 
     def application(self, **settings: Any) -> Any:
         """Return what `asgi` does, with the same adapter each time."""

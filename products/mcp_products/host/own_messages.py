@@ -3,16 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from pydantic import PydanticUserError, TypeAdapter
 from pydantic_core import ValidationError, to_jsonable_python
 
+from mcp_runtime._lazy import LazyModule
 from mcp_runtime.endpoint.base import protocol_names
 from mcp_runtime.errors import InvalidResponseError, LocalError
 from mcp_runtime.protocol.models import format_validation_error, is_object
 from mcp_runtime.protocol.revision import Direction
 from mcp_runtime.usage.rules import shown
+
+if TYPE_CHECKING:
+    import pydantic
+else:
+    pydantic = LazyModule("pydantic")  # A server without own messages starts without it.
 
 
 def check_name(place: str, method: object, package: str, direction: Direction, line: Callable[[str], str]) -> None:
@@ -49,11 +54,11 @@ def json_of(function: str, params: object) -> dict[str, Any]:
     return value
 
 
-def type_adapter(place: str, kind: Any) -> TypeAdapter[Any]:
+def type_adapter(place: str, kind: Any) -> pydantic.TypeAdapter[Any]:
     """Return what reads values of a type. Raises LocalError for something that is none; `place` is what has it."""
     try:
-        return TypeAdapter(kind)
-    except PydanticUserError as error:
+        return pydantic.TypeAdapter(kind)
+    except pydantic.PydanticUserError as error:
         reason, *_ = error.message.split(". ")
         raise LocalError(f"{place} must be a type that pydantic reads: {reason}") from None
 

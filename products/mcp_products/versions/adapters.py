@@ -147,7 +147,7 @@ def _other_stateless(
 # Adapt a server that was written for one protocol version to another.
 
 
-class _AdapterSubscriber:
+class AdapterSubscriber:
     """What subscribes an adapter to the changes of its server, for as long as the adapter lives: an app may have any
     number of clients in its process, one after another."""
 
@@ -186,7 +186,7 @@ class ServerAdapter(ServerCore):
         self.parts.origin = server
         self.parts.read_params = records().read_as_record
         self.parts.own_change = self.converter.convert_outgoing
-        server.parts.bus.subscribe(_AdapterSubscriber(self, server.parts.bus))
+        server.parts.bus.subscribe(AdapterSubscriber(self, server.parts.bus))
 
     def connected(self) -> None:
         """Note that a client gets to know the capabilities of the server."""

@@ -558,6 +558,23 @@ async def test_mail_arrives_once_when_the_time_goes_back_with_a_loss(monkeypatch
         await worker.close()
 
 
+async def test_mail_that_nobody_has_read_before_a_long_sleep_arrives_after_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    """It has expired, and so has the sign of life of the worker that it is for, which still lives."""
+    clock, store = MovableClock(monkeypatch), InMemoryStore()
+    passing = Passing(store, clock)
+    one, other = Worker(store, "test"), Worker(store, "test")
+    got: list[int] = []
+    other.on("letter", lambda fields: got.append(fields["number"]))
+    await one.subscribe()
+    await other.subscribe()
+    await one.deliver(other.id, "letter", number=1)
+    clock.forward(4000.0)
+    await passing.quiet(30.0)
+    assert got == [1]
+    for worker in (one, other):
+        await worker.close()
+
+
 async def test_a_worker_shows_life_though_something_that_it_does_besides_fails(
     monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:

@@ -379,6 +379,8 @@ class Mailbox:
             if number is not None:
                 await self.sent.settle(stream, number)
                 late.append(stream)
+            elif clock.monotonic() < life.unsure_until:
+                continue  # After a pause, the signs of those that live have expired as well.
             elif lost := self.sent.forget(MAIL_SECONDS, stream):
                 _log.warning("%d messages to a worker that has ended were not read", lost)
                 if metrics_module() is not None:

@@ -18,7 +18,7 @@ from ...http.client_rules import REVISION_EXTENSION, NegotiatedRevision, reconne
 from ...http.headers import EVENT_STREAM, LAST_EVENT_ID, media_type
 from ...http.outgoing import FIRST_REFUSAL, IS_OURS, MAX_ATTEMPTS, default_tls, seconds_to_wait, without_secrets_in_logs
 from ...http.sse import OversizedEventError, ServerSentEvent, SSEDecoder
-from ...http.urls import may_follow_redirect, origin, redact_url
+from ...http.urls import may_follow_redirect, origin, redact_url, without_secrets
 from ...protocol.framing import MAX_MESSAGE_BYTES
 from ...usage.keywords import checked_fields
 from ...usage.rules import COUNT, HEADERS, SECONDS, Rule, is_number
@@ -132,7 +132,8 @@ class HTTPConnection:
         except ValueError:
             scheme = host = ""
         if scheme not in ("http", "https") or not host:
-            raise LocalError(f"{redact_url(url)!r} is not a URL of HTTP: write one with a host, and a port up to 65535")
+            rule = "begin with http:// or https://, and write a host, and a port up to 65535 or none"
+            raise LocalError(f"{without_secrets(url)!r} is not a URL of HTTP: {rule}")
         self.url = url
         self.options = options
         self.negotiated: NegotiatedRevision | None = None

@@ -317,7 +317,7 @@ async def test_a_client_is_used_inside_of_its_block_and_once(package: ModuleType
     t, client = package.types, package.Client()
     with pytest.raises(ConnectionClosedError, match=r"send inside of `async with Client\(\)\.connect\(url\)`"):
         await client.echo(t.EchoParams(text="x"))
-    with pytest.raises(LocalError, match="begin with http://"):
+    with pytest.raises(LocalError, match="'stdio' is not a URL of HTTP: write http://HOST"):
         async with client.connect("stdio"):
             pass
     async with client.connect(URL):

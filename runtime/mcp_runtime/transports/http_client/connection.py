@@ -132,8 +132,7 @@ class HTTPConnection:
         except ValueError:
             scheme = host = ""
         if scheme not in ("http", "https") or not host:
-            rule = "begin with http:// or https://, and write a host, and a port up to 65535 or none"
-            raise LocalError(f"{without_secrets(url)!r} is not a URL of HTTP: {rule}")
+            raise LocalError(f"{without_secrets(url)!r} is not a URL of HTTP: write http://HOST:PORT/mcp")
         self.url = url
         self.options = options
         self.negotiated: NegotiatedRevision | None = None

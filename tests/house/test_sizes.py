@@ -34,6 +34,7 @@ MIGRATE = "codegen/mcp_codegen/migrate"
 # What servers and clients of OAuth refuse where it is written took 110 lines of products.
 # What a declaration refuses because no list could have it, and what a lifespan raises in memory, took 40 lines of
 # products and 3 of the core.
+# Two faults that a simulation has found took 6 lines of products.
 COMPAT = "products/mcp_products/compat"
 CODE_MODE = "products/mcp_products/code_mode"
 TENANTS = "products/mcp_products/tenants"
@@ -64,7 +65,7 @@ MAX_CODE_LINES = {
     VIEWS: 100,
     CODE_MODE: 600,
     "runtime": 11_983,
-    "products": 37_999,
+    "products": 37_492,
     LINT: 2_550,
     CARDS: 300,
     COMPAT: 6_873,

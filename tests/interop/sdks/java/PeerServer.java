@@ -9,8 +9,12 @@ import io.modelcontextprotocol.spec.McpSchema;
 import io.modelcontextprotocol.spec.McpSchema.CallToolRequest;
 import io.modelcontextprotocol.spec.McpSchema.CallToolResult;
 import jakarta.servlet.Servlet;
+import java.io.FilterInputStream;
+import java.io.IOException;
+import java.io.InputStream;
 import java.util.List;
 import java.util.Map;
+import java.util.concurrent.CountDownLatch;
 import java.util.concurrent.atomic.AtomicReference;
 import java.util.function.BiFunction;
 import org.apache.catalina.Context;
@@ -26,13 +30,26 @@ final class PeerServer {
     static void serve(String transport, List<String> revisions) throws Exception {
         if (transport.equals("stdio")) {
             List<String> versions = revisions.isEmpty() ? Peer.REVISIONS : revisions;
-            built(McpServer.sync(new StdioServerTransportProvider(Peer.JSON) {
+            CountDownLatch ended = new CountDownLatch(1);
+            InputStream input = new FilterInputStream(System.in) {  // The SDK goes on when its input has ended.
+                @Override
+                public int read(byte[] bytes, int offset, int length) throws IOException {
+                    int count = super.read(bytes, offset, length);
+                    if (count < 0) {
+                        ended.countDown();
+                    }
+                    return count;
+                }
+            };
+            built(McpServer.sync(new StdioServerTransportProvider(Peer.JSON, input, System.out) {
                 @Override
                 public List<String> protocolVersions() {
                     return versions;
                 }
             }));
-            Thread.currentThread().join();
+            ended.await();
+            Thread.sleep(500);  // For the answers that are on their way.
+            System.exit(0);
         }
         var streamable = HttpServletStreamableServerTransportProvider.builder().mcpEndpoint("/mcp").build();
         var events = HttpServletSseServerTransportProvider.builder().sseEndpoint("/sse").messageEndpoint("/message").build();

@@ -51,7 +51,7 @@ def mistakes() -> list[Mistake]:
     return [Mistake(*match.groups()) for match in matches if match is not None]
 
 
-IMPORTED = "App CacheHint Context HTTPOptions RateLimit RequestOptions connect run tool".split()
+IMPORTED = "App CacheHint Context File HTTPOptions Image RateLimit RequestOptions connect run tool".split()
 
 
 def namespace(code: str) -> dict[str, Any]:

@@ -15,6 +15,7 @@ from pydantic_core import to_json, to_jsonable_python
 from mcp_runtime._lazy import LazyModule
 from mcp_runtime.errors import LocalError, UnwritableValueError
 from mcp_runtime.protocol import json_text as finite_numbers
+from mcp_runtime.usage.rules import shown
 from mcp_runtime.usage.texts import is_unicode, text_problem, unwritable
 
 from .signatures.forms import fallback, is_known, with_own_names
@@ -69,8 +70,7 @@ class _Media:
         if isinstance(self.data, (str, Path)) and self.path is None:
             object.__setattr__(self, "path", self.data)
             object.__setattr__(self, "data", None)
-        if (self.data is None) is (self.path is None):
-            raise LocalError(f"{type(self).__name__} needs either `data` or `path`")
+        _check_source(self)
 
     @classmethod
     def __get_pydantic_core_schema__(cls, source: Any, handler: Any, /) -> Any:
@@ -93,6 +93,15 @@ class _Media:
             return self.default
         common = _MIME_TYPES.get(Path(self.path).suffix.lower())
         return common or mimetypes.guess_type(str(self.path))[0] or "application/octet-stream"
+
+
+def _check_source(media: _Media | File) -> None:
+    """Raise LocalError unless there are either bytes or a path."""
+    name, data = type(media).__name__, media.data
+    if (data is None) is (media.path is None):
+        raise LocalError(f"{name} needs either `data` or `path`")
+    if data is not None and not isinstance(data, (bytes, bytearray, memoryview)):
+        raise LocalError(f"{name}: data must be bytes, such as text.encode(); {shown(data)} is not")
 
 
 def _no_schema(cls: type) -> Exception:
@@ -134,8 +143,7 @@ class File:
     annotations: Any = None
 
     def __post_init__(self) -> None:
-        if (self.data is None) is (self.path is None):
-            raise LocalError("File needs either `data` or `path`")
+        _check_source(self)
         if self.path is not None and self.name is not None:
             raise LocalError("File: `name` is for `data`; a path has a name of its own")
 

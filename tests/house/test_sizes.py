@@ -35,6 +35,7 @@ MIGRATE = "codegen/mcp_codegen/migrate"
 # What a declaration refuses because no list could have it, and what a lifespan raises in memory, took 40 lines of
 # products and 3 of the core.
 # Two faults that a simulation has found took 6 lines of products.
+# products and 3 of the core; wrong data and progress, and what `ctx.sync` lacks, took 12 and 4.
 COMPAT = "products/mcp_products/compat"
 CODE_MODE = "products/mcp_products/code_mode"
 TENANTS = "products/mcp_products/tenants"
@@ -64,8 +65,8 @@ MAX_CODE_LINES = {
     TENANTS: 880,
     VIEWS: 100,
     CODE_MODE: 600,
-    "runtime": 11_983,
-    "products": 37_492,
+    "runtime": 11_987,
+    "products": 37_504,
     LINT: 2_550,
     CARDS: 300,
     COMPAT: 6_873,

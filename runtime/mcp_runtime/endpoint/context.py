@@ -13,10 +13,14 @@ from ..protocol.models import is_object
 from ..protocol.revision import META, Revision
 from ..session.interfaces import Channel
 from ..usage.keywords import NamesOfAttributes
+from ..usage.rules import Rule, check_values, is_number
 from .requests import Requester, wire_names
 
 # Severities of log messages, from the lowest to the highest (RFC 5424).
 LEVELS: Final = ("debug", "info", "notice", "warning", "error", "critical", "alert", "emergency")
+
+_NUMBER: Final = Rule(is_number, "a number")
+_PROGRESS_RULES: Final = {"progress": _NUMBER, "total": _NUMBER.or_none()}
 
 
 class Watched:
@@ -91,7 +95,10 @@ class Context(Watched, NamesOfAttributes, Requester):
             progress: The progress so far, in any unit; increases with each notification.
             total: The value of `progress` at the end, if it is known.
             message: A short text for the user, in protocol versions that have it.
+
+        Raises LocalError for another value, also if the peer has not requested progress.
         """
+        check_values("progress", {"progress": progress, "total": total}, _PROGRESS_RULES)
         token = self.meta.get("progressToken")
         request = self.received
         if type(token) not in (int, str) or not isinstance(request, RequestReceived) or not request.open:

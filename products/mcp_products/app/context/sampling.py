@@ -170,7 +170,8 @@ async def sample(
         except ValidationError as exc:
             error = format_validation_error(exc)
         history.append(to_message(f"This is not valid: {error}. Answer with the JSON value only."))
-    raise InvalidResponseError(f"the model's message is not a {result_type!r} after {_ATTEMPTS} attempts: {error}")
+    kind = getattr(result_type, "__name__", result_type)
+    raise InvalidResponseError(f"the model's message is not a {kind} after {_ATTEMPTS} attempts: {error}")
 
 
 def wire_settings(method: str, settings: Mapping[str, Any]) -> dict[str, Any]:

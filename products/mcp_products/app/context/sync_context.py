@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Coroutine, Mapping
-from typing import Any
+from inspect import iscoroutinefunction, unwrap
+from typing import TYPE_CHECKING, Any
 
 from mcp_runtime.aio.threads import loop_of_worker, run_in_loop
 from mcp_runtime.errors import LocalError
 from mcp_runtime.server.context import Level
+from mcp_runtime.usage.keywords import NoAttributeError
 
 
 class SyncContext:
@@ -22,6 +24,14 @@ class SyncContext:
         """Create the view of a context, in the worker thread that runs the function; other threads may use it then."""
         self._ctx = ctx
         self._loop = loop_of_worker()
+
+    if not TYPE_CHECKING:
+
+        def __getattr__(self, name):
+            """Raise AttributeError, with what to write for a method that waits for the client."""
+            method = getattr(type(vars(self).get("_ctx")), name, None)
+            waits = callable(method) and iscoroutinefunction(unwrap(method))
+            raise NoAttributeError(self, name, f"write `async def`, and `await ctx.{name}(…)`" if waits else "")
 
     def log(
         self,

@@ -89,3 +89,47 @@ async def test_in_a_coroutine_they_are_refused_with_the_line_to_write() -> None:
         "`await ctx.log(…)` here",
     ]
     assert all(len(text.splitlines()) == 1 for text in messages)
+
+
+@pytest.mark.parametrize("asks", [True, False], ids=["client asks", "client does not ask"])
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ((None,), "progress(): progress must be a number; None is not"),
+        (("half",), "progress(): progress must be a number; 'half' is not"),
+        ((True,), "progress(): progress must be a number; True is not"),
+        ((float("nan"),), "progress(): progress must be a number; nan is not"),
+        ((1, "two"), "progress(): total must be a number, or None; 'two' is not"),
+    ],
+)
+async def test_wrong_progress_is_refused_also_if_nobody_asks_for_it(asks: bool, arguments: Any, message: str) -> None:
+    app, messages = App("progress"), list[str]()
+
+    @app.tool
+    def work(ctx: Context) -> str:
+        with pytest.raises(LocalError) as caught:
+            ctx.sync.report_progress(*arguments)
+        messages.append(str(caught.value).splitlines()[0])
+        return "done"
+
+    async with connect(app) as client:
+        await client.call_tool("work", on_progress=(lambda progress: None) if asks else None)
+    assert messages == [message]
+
+
+async def test_what_waits_for_the_client_is_refused_with_the_line_to_write() -> None:
+    app, messages = App("plain"), list[str]()
+
+    @app.tool
+    def wrong(ctx: Context) -> str:
+        for name in ("elicit", "inform"):
+            with pytest.raises(AttributeError) as caught:
+                getattr(ctx.sync, name)
+            messages.append(str(caught.value))
+        return ""
+
+    await app.call_tool("wrong")
+    assert messages == [
+        "'SyncContext' object has no attribute 'elicit'; write `async def`, and `await ctx.elicit(…)`",
+        "'SyncContext' object has no attribute 'inform'; did you mean 'info'?",
+    ]

@@ -15,8 +15,9 @@ from support.processes import kill, runs
 
 from mcp_products.relay.bridge.__main__ import main
 from mcp_products.relay.bridge.service import Bridge
+from mcp_products.relay.bridge.state import ClientCall
 from mcp_products.relay.upstream.target import Target, target_of_entry
-from mcp_runtime.errors import LocalError
+from mcp_runtime.errors import ConnectionClosedError, LocalError
 
 META = "io.modelcontextprotocol/"
 
@@ -165,7 +166,7 @@ def test_an_entry_of_a_configuration_is_a_target(monkeypatch: pytest.MonkeyPatch
 def test_options_of_the_other_kind_of_server_are_refused(words: list[str], capsys: pytest.CaptureFixture[str]) -> None:
     """They were ignored."""
     assert main(words) == 1
-    assert "--header is for a server with a URL, --env for one with a command" in capsys.readouterr().err
+    assert "--tokens are for a server with a URL, --env for one with a command" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize("entry", ["uvx server", {"command": "x", "env": [1]}, {"url": "http://x", "headers": 5}])
@@ -190,3 +191,39 @@ async def test_a_session_subscribes_to_as_much_as_at_a_server_and_no_more() -> N
         assert [await is_refused("subscribe", uri) for uri in uris] == [False, False, False, True]
         await is_refused("unsubscribe", uris[0])
         assert not await is_refused("subscribe", uris[3])
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["http://127.0.0.1:9/mcp", "server.py"], "'server.py' is after the URL"),
+        (["--login", "--", "server.py"], "--header, --login and --tokens are for a server with a URL"),
+        (["--tokens", "tokens.json", "--", "server.py"], "--header, --login and --tokens are for a server with a URL"),
+        (["--http", ":0", "--path", "mcp", "--", "server.py"], "--path: 'mcp' must begin with a slash"),
+    ],
+)
+def test_what_has_no_meaning_beside_the_target_is_refused(
+    arguments: list[str], message: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(arguments) == 1
+    assert message in capsys.readouterr().err
+
+
+async def test_a_notification_that_nobody_gets_is_no_failure_of_the_bridge(caplog: pytest.LogCaptureFixture) -> None:
+    async with running(Bridge(Target(command=(sys.executable, "-c", "")), "mcp_generated")) as connect:
+        client = await connect()
+        assert "the server ended with exit code 0" in (await client.initialize("2025-11-25"))["error"]["message"]
+        client.notify("notifications/roots/list_changed", {})
+        await client.request("ping")
+    [line] = [record for record in caplog.records if "'notifications/roots/list_changed'" in record.getMessage()]
+    assert line.exc_info is None and "is not passed: the upstream of the bridge failed" in line.getMessage()
+
+
+async def test_progress_for_a_client_that_has_left_is_dropped() -> None:
+    class Left:
+        async def pass_notification(self, *_: object) -> None:
+            raise ConnectionClosedError("the connection is closed")
+
+    channel: Any = None
+    left: Any = Left()
+    assert await ClientCall(channel, 1, "tools/call").notify(left, "notifications/progress", {}) is None

@@ -103,14 +103,19 @@ def _target(options: argparse.Namespace) -> Target:
             raise LocalError(f"{options.config} has no server {options.server!r}; its servers: {', '.join(entries)}")
         if not is_object(entry := entries[options.server]):
             raise LocalError(f"{options.config}: {options.server!r} is not an object: {shown(entry)}")
-    elif len(words) == 1 and words[0].startswith(("http://", "https://")):
+    elif words and words[0].startswith(("http://", "https://")):
+        if words[1:]:
+            raise LocalError(f"pass the URL of a server alone, or a command alone: {shown(words[1])} is after the URL")
         entry = {"url": words[0]}
     elif words:
         entry = {"command": words[0], "args": words[1:]}
     else:
         raise LocalError("pass the URL of a server, or -- and the words of its command")
-    if options.header if "command" in entry else options.env:
-        raise LocalError("--header is for a server with a URL, --env for one with a command: leave it out")
+    of_url = options.header or options.login or options.tokens
+    if of_url if "command" in entry else options.env:
+        raise LocalError(
+            "--header, --login and --tokens are for a server with a URL, --env for one with a command: leave it out"
+        )
     named = {"headers": _named(options.header, ":", "--header"), "env": _named(options.env, "=", "--env")}
     for key, values in named.items():
         if values and is_object(
@@ -139,6 +144,8 @@ def _serve(bridge: Bridge, options: argparse.Namespace, max_bytes: int) -> None:
         return
 
     host, port = parse_address(options.http)
+    if not options.path.startswith("/"):
+        raise LocalError(f"--path: {shown(options.path)} must begin with a slash, such as /mcp")
     running.serve_with_uvicorn(
         bridge.services(),
         host=host,

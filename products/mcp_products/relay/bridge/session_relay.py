@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 from collections.abc import Sequence
 from contextlib import suppress
 from functools import partial
@@ -30,6 +31,8 @@ from .direct import DirectSession
 from .state import BridgeState, ClientCall, RelayBase, initialize_result, request_of_upstream
 
 # Results of a stateless upstream that have requests in them, for clients that get requests of their own.
+
+_log: Final = logging.getLogger("mcp_runtime.bridge")
 
 _MAX_ROUNDS: Final = 100
 _PAUSE: Final = 0.2  # Seconds before a request without input is repeated.
@@ -241,7 +244,11 @@ class SessionRelay(RelayBase):
         method, lifecycle = message.row.method, self.lifecycle
         if method == lifecycle.cancelled.method:
             return
-        link = await self.link()
+        try:
+            link = await self.link()
+        except JSONRPCError as error:  # The next request gets it.
+            _log.warning("%r is not passed: %s", method, error)
+            return
         translation = link.translation
         if method == lifecycle.initialized.method:
             with suppress(JSONRPCError):

@@ -10,7 +10,7 @@ from typing import Any, Final
 
 from mcp_runtime.aio.fan_out import FanOut
 from mcp_runtime.aio.tasks import BackgroundTasks
-from mcp_runtime.errors import JSONRPCError, MCPError, RemoteJSONRPCError
+from mcp_runtime.errors import ConnectionClosedError, JSONRPCError, MCPError, RemoteJSONRPCError
 from mcp_runtime.http.clients import ClientKey, address_of, client_key
 from mcp_runtime.protocol.connection import Connection, NotificationReceived, RequestReceived
 from mcp_runtime.protocol.jsonrpc import INTERNAL_ERROR, Id
@@ -140,8 +140,9 @@ class ClientCall(Call):
         )
 
     async def notify(self, connection: UpstreamConnection, method: str, params: dict[str, Any]) -> None:
-        """Pass a notification of the upstream."""
-        await connection.pass_notification(self.channel, method, params)
+        """Pass a notification of the upstream; it is dropped if the client has left."""
+        with suppress(ConnectionClosedError):
+            await connection.pass_notification(self.channel, method, params)
 
     def stream_closed(self) -> None:
         """Close the stream of the client too, if it can resume it."""

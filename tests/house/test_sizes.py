@@ -31,7 +31,7 @@ MIGRATE = "codegen/mcp_codegen/migrate"
 # What clients refuse where it is written, and who shares and leaves one, took 114 lines of products.
 # Subscriptions that go on when a server begins anew, and what counts as refused, took 62 lines of products.
 # That keys of entries without a meaning are named, and failures with the first wrong line, took 50 lines of products.
-# What servers and clients of OAuth refuse where it is written took 110 lines of products.
+# What servers and clients of OAuth and a bridge refuse where it is written took 140 lines of products.
 # What a declaration refuses because no list could have it, and what a lifespan raises in memory, took 40 lines of
 # products and 3 of the core.
 # Two faults that a simulation has found took 6 lines of products.
@@ -66,7 +66,7 @@ MAX_CODE_LINES = {
     VIEWS: 100,
     CODE_MODE: 600,
     "runtime": 11_987,
-    "products": 37_504,
+    "products": 37_526,
     LINT: 2_550,
     CARDS: 300,
     COMPAT: 6_873,

@@ -244,3 +244,25 @@ def test_a_login_that_fails_leaves_the_file_free_for_the_next(world: World, tmp_
             statuses(world, storage=FileTokenStorage(path))
     del world.replies["/token"]
     assert statuses(world, storage=FileTokenStorage(path)) == [200]
+
+
+@pytest.mark.parametrize(
+    "wrong", [{"issuer": 5}, {"client": {"client_id": 7}}, {"token": {"access_token": "t", "expires_at": "soon"}}]
+)
+async def test_values_of_wrong_types_are_told_when_they_are_read(wrong: dict[str, Any], tmp_path: Path) -> None:
+    storage, path = FileTokenStorage(tmp_path / "tokens.json"), tmp_path / "tokens.json"
+    await storage.save(SERVER, CREDENTIALS)
+    path.write_text(json.dumps({SERVER: {**json.loads(path.read_text())[SERVER], **wrong}}))
+    with pytest.raises(LocalError, match="tokens.json: has no stored credentials in it; remove it to log in again"):
+        await storage.load(SERVER)
+
+
+async def test_a_folder_that_cannot_be_made_is_named(tmp_path: Path) -> None:
+    """Both showed FileExistsError and NotADirectoryError."""
+    (tmp_path / "file").write_text("")
+    storage = FileTokenStorage(tmp_path / "file" / "tokens.json")
+    with pytest.raises(LocalError, match="tokens.json.*: cannot be written: .*choose a folder"):
+        async with storage.lock(SERVER):
+            pass
+    with pytest.raises(LocalError, match="tokens.json: cannot be written: .*choose a folder"):
+        await storage.save(SERVER, CREDENTIALS)

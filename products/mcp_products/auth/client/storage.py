@@ -7,12 +7,15 @@ import json
 import os
 import stat
 import sys
-from contextlib import AbstractAsyncContextManager
+from collections.abc import AsyncGenerator
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from dataclasses import asdict, dataclass, field
 from hashlib import sha256
 from pathlib import Path
 from typing import Any, Final, Protocol
 from weakref import WeakKeyDictionary
+
+from pydantic import TypeAdapter, ValidationError
 
 from mcp_products.platforms.private_files import replace_private_file
 from mcp_runtime.errors import LocalError
@@ -146,17 +149,7 @@ class InMemoryTokenStorage:
         return locks.setdefault(server, asyncio.Lock())
 
 
-def credentials_from_json(value: Any) -> StoredCredentials:
-    """Return the credentials in a JSON value that `dataclasses.asdict` made.
-
-    Raises TypeError, KeyError or AttributeError for another value.
-    """
-    token: dict[str, Any] | None = value["token"]
-    client = OAuthClientInformation(**value["client"])
-    if token is None:
-        return StoredCredentials(value["issuer"], client)
-    fields: dict[str, Any] = {**token, "scopes": tuple(token["scopes"])}
-    return StoredCredentials(value["issuer"], client, OAuthToken(**fields))
+_CREDENTIALS: Final = TypeAdapter(StoredCredentials)  # Read by their types: a person may have edited the file.
 
 
 # Storage of credentials in a file, or in the keyring of the system.
@@ -187,8 +180,8 @@ class FileTokenStorage:
         """Store the credentials for a server; None deletes them."""
         from filelock import FileLock, Timeout
 
-        self._path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
         try:
+            self._path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
             with FileLock(self._sibling("lock"), timeout=_LOCK_TIMEOUT, mode=0o600):
                 entries = self._read()
                 entries.pop(server, None)
@@ -197,10 +190,11 @@ class FileTokenStorage:
                 replace_private_file(self._path, json.dumps(entries), "use KeyringTokenStorage instead")
         except Timeout:
             raise LocalError(f"{self._path}: another process has locked it for {_LOCK_TIMEOUT:g} seconds") from None
+        except OSError as error:
+            raise _unwritable(self._path, error) from None
 
     def lock(self, server: str) -> AbstractAsyncContextManager[object]:
         """Return a lock on the tokens for a server, shared by all processes that use this file."""
-        self._path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
         return _acquire(self._sibling(f"{_digest(server)}.lock"))
 
     def _sibling(self, suffix: str) -> Path:
@@ -277,7 +271,6 @@ class KeyringTokenStorage:
 
     def lock(self, server: str) -> AbstractAsyncContextManager[object]:
         """Return a lock on the tokens for a server, shared by all processes with the same folder of lock files."""
-        self._locks.mkdir(mode=0o700, parents=True, exist_ok=True)
         return _acquire(self._locks / f"{_digest(f'{self._service} {server}')}.lock")
 
     def _call(self, method: Any, server: str, *arguments: str) -> str | None:
@@ -289,10 +282,26 @@ class KeyringTokenStorage:
         return password
 
 
-def _acquire(path: Path) -> AbstractAsyncContextManager[object]:
+@asynccontextmanager
+async def _acquire(path: Path) -> AsyncGenerator[None]:
     from filelock import AsyncFileLock
 
-    return AsyncFileLock(path, mode=0o600, run_in_executor=False)
+    lock = AsyncFileLock(path, mode=0o600, run_in_executor=False)
+    try:
+        path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+        await lock.acquire()
+    except OSError as error:
+        raise _unwritable(path, error) from None
+    try:
+        yield
+    finally:
+        await lock.release()
+
+
+def _unwritable(path: Path, error: OSError) -> LocalError:
+    return LocalError(
+        f"{path}: cannot be written: {error.strerror or error}; choose a folder that this user may change"
+    )
 
 
 def _digest(text: str) -> str:
@@ -301,6 +310,6 @@ def _digest(text: str) -> str:
 
 def _parse(value: object, source: str) -> StoredCredentials:
     try:
-        return credentials_from_json(value)
-    except (TypeError, KeyError, AttributeError):
+        return _CREDENTIALS.validate_python(value)
+    except ValidationError:
         raise LocalError(f"{source}: has no stored credentials in it; remove it to log in again") from None

@@ -6,6 +6,7 @@ import base64
 import json
 import logging
 import threading
+from functools import cached_property
 from importlib import import_module
 from typing import Any
 
@@ -307,3 +308,25 @@ async def test_a_plain_function_runs_in_a_thread_unless_it_stays_in_the_event_lo
         await client.get_prompt("note")
         await client.read_resource("note://one")
     assert threads == [thread is not False] * 3
+
+
+async def test_methods_are_added_without_a_look_at_the_properties() -> None:
+    class Shop:
+        @property
+        def database(self) -> Any:
+            raise AssertionError("it is opened")
+
+        @cached_property
+        def cache(self) -> Any:
+            raise AssertionError("it is opened")
+
+        @staticmethod
+        def close() -> str:
+            return "closed"
+
+        def open(self) -> str:
+            return "open"
+
+    shop = App("shop")
+    shop.add_tools(Shop())
+    assert [tool.name for tool in await shop.list_tools()] == ["close", "open"]

@@ -5,6 +5,7 @@ from __future__ import annotations
 import inspect
 import logging
 from collections.abc import Callable, Sequence
+from functools import cached_property
 from types import ModuleType
 from typing import TYPE_CHECKING, Any, ClassVar, Final, TypeVar, Unpack, overload
 
@@ -116,7 +117,7 @@ class Registrations(Administration):
         if inspect.isclass(holder):
             name = holder.__name__
             raise LocalError(f"add_tools() needs an object, not the class {name!r}: write app.add_tools({name}())")
-        methods = dict(inspect.getmembers(holder, inspect.isroutine))
+        methods = _methods(holder)
         marked = {name: method for name, method in methods.items() if hasattr(method, TOOL_MARK)}
         selected = marked or {name: method for name, method in methods.items() if not name.startswith("_")}
         if not selected:
@@ -387,3 +388,11 @@ def _to_async(function: Callable[..., Any]) -> CompletionFunction:
         return await call(*arguments[:count])
 
     return complete
+
+
+def _methods(holder: object) -> dict[str, Any]:
+    """Return the methods of an object. Its properties are left alone: to read one may open what it stands for."""
+    computed = (property, cached_property)
+    names = [name for name in dir(holder) if not isinstance(inspect.getattr_static(holder, name, None), computed)]
+    values = {name: getattr(holder, name, None) for name in names}
+    return {name: value for name, value in values.items() if inspect.isroutine(value)}

@@ -33,7 +33,8 @@ MIGRATE = "codegen/mcp_codegen/migrate"
 # That keys of entries without a meaning are named, and failures with the first wrong line, took 50 lines of products.
 # What servers and clients of OAuth and a bridge refuse where it is written took 140 lines of products.
 # What a declaration refuses because no list could have it, and what a lifespan raises in memory, took 40 lines of
-# products and 3 of the core; wrong data and progress, and what `ctx.sync` lacks, took 12 and 4, and properties 8.
+# products and 3 of the core; wrong data and progress, and what `ctx.sync` lacks, took 12 and 4,
+# and properties of holders and routes beside those of an app 18.
 # Two faults that a simulation has found took 6 lines of products.
 COMPAT = "products/mcp_products/compat"
 CODE_MODE = "products/mcp_products/code_mode"
@@ -64,8 +65,8 @@ MAX_CODE_LINES = {
     TENANTS: 880,
     VIEWS: 100,
     CODE_MODE: 600,
-    "runtime": 11_987,
-    "products": 37_538,
+    "runtime": 11_988,
+    "products": 37_548,
     LINT: 2_550,
     CARDS: 300,
     COMPAT: 6_873,

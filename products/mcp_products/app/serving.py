@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, Final, Generic, Literal, TypeVar, Unpack, cast, overload
@@ -13,6 +13,7 @@ from mcp_runtime.bindings.server import BaseServer, HTTPTransport
 from mcp_runtime.errors import LocalError
 from mcp_runtime.session.interfaces import RevisionChoice
 from mcp_runtime.stores import open_store
+from mcp_runtime.usage.rules import is_items, shown
 
 from .settings import AppKeywords, OnDuplicate, ServerKeywords, ServerSettings, take_settings
 
@@ -154,7 +155,7 @@ class Serving(Generic[ServerT]):
         """
         card = settings.pop("card", self.settings.card)
         named = {"store": "memory"} if self._names_memory and self.settings.store == "memory" else {}
-        merged: Any = {**named, **self.settings.asgi_settings(), "routes": self._routes, **settings}
+        merged: Any = {**named, **self.settings.asgi_settings(), **settings, "routes": self._all_routes(settings)}
         return self.server.asgi(revisions=revisions, **self._with_card(card, merged, revisions))
 
     def _with_card(self, card: Any, keywords: dict[str, Any], revisions: RevisionChoice) -> dict[str, Any]:
@@ -227,10 +228,17 @@ class Serving(Generic[ServerT]):
             raise LocalError(f"custom_route(): methods={methods!r} must be a list; write methods=[{methods!r}]")
 
         def add(function: RouteT) -> RouteT:
+            if not callable(function):
+                raise LocalError(f"custom_route(): {path!r} needs a function, not {shown(function)}")
             self._routes.append(Route(path, function, methods=methods, name=name, include_in_schema=include_in_schema))
             return function
 
         return add
+
+    def _all_routes(self, keywords: Mapping[str, Any]) -> Any:
+        """Return the custom routes and those of a call; what is no list is refused later."""
+        more = keywords.get("routes", ())
+        return [*self._routes, *more] if is_items(more) else more
 
     def _http_application(
         self, revisions: RevisionChoice, keywords: dict[str, Any], middleware: Sequence[Any] = ()
@@ -244,7 +252,7 @@ class Serving(Generic[ServerT]):
         settings = self._with(keywords)
         merged: Any = {"path": settings.path, **settings.asgi_settings(), **keywords, "routes": ()}
         endpoint = self.server.asgi(revisions=revisions, **merged)
-        routes = self._with_card(settings.card, {**merged, "routes": self._routes}, revisions)["routes"]
+        routes = self._with_card(settings.card, {**merged, "routes": self._all_routes(keywords)}, revisions)["routes"]
         application = HTTPApplication(endpoint, routes, middleware, settings.debug)
         self._session_manager = application.sessions
         return application
@@ -266,5 +274,12 @@ class Serving(Generic[ServerT]):
         settings.configure_logging()
         address = {"host": settings.host, "port": settings.port, "path": settings.path}
         named = {"store": "memory"} if self._names_memory and settings.store == "memory" else {}
-        merged = {**address, **named, **settings.asgi_settings(), "routes": self._routes, **given, **keywords}
+        merged = {
+            **address,
+            **named,
+            **settings.asgi_settings(),
+            **given,
+            **keywords,
+            "routes": self._all_routes(keywords),
+        }
         return self._with_card(settings.card, merged, keywords.get("revisions", "all"))

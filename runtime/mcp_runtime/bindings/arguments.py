@@ -175,6 +175,7 @@ _RULES: Final[Mapping[str, Rule]] = {
     "hosts": _HOSTS.or_none(),
     "origins": _ORIGINS.or_none(),
     "owner": FUNCTION,
+    "routes": Rule(is_items, 'a list of Starlette routes, such as [Route("/health", health)]'),
     "auth": Rule(lambda it: hasattr(it, "authenticator") and type(it) is not type, "a ResourceServer").or_none(),
     "event_store": Rule(lambda value: not isinstance(value, (str, bytes, bool)), "an EventStore").or_none(),
     "limits": Rule(lambda value: hasattr(value, "max_body"), "HTTPLimits(…)"),

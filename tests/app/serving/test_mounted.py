@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
-from typing import Any
+from typing import Any, cast
 
 import httpx2
 import pytest
@@ -131,6 +131,27 @@ async def test_custom_routes_are_served_by_each_way_to_serve() -> None:
         async with browser(application) as client:
             assert (await client.get("/health")).json() == {"ok": "GET"}
             assert (await initialize(client)).status_code == 200
+
+
+async def test_custom_routes_are_served_beside_those_of_the_call() -> None:
+    app = app_of()
+
+    async def more(request: Request) -> Response:
+        return JSONResponse({"more": True})
+
+    routes = [Route("/more", more)]
+    for application in (app.asgi(routes=routes), app.http_app(routes=routes)):
+        async with browser(application) as client:
+            assert (await client.get("/health")).json() == {"ok": "GET"}
+            assert (await client.get("/more")).json() == {"more": True}
+
+
+def test_routes_that_are_none_are_refused() -> None:
+    app, wrong = App("routes"), cast(Any, 5)
+    with pytest.raises(LocalError, match=r"asgi\(\): routes must be a list of Starlette routes, .*; 5 is not"):
+        app.asgi(routes=wrong)
+    with pytest.raises(LocalError, match=r"custom_route\(\): '/x' needs a function, not 5"):
+        app.custom_route("/x", methods=["GET"])(wrong)
 
 
 async def test_a_custom_route_needs_no_token_and_no_host() -> None:

@@ -65,6 +65,8 @@ class BaseApp(Registrations, Servable, Serving[ServerT], Constructors, NamesOfAt
     on_change: list[Callable[[ListKind], None]]
     """Callbacks that are called with the kind of a list that has changed at run time."""
     registry_class: ClassVar[type[Registry]] = Registry
+    proxied: Sequence[BaseApp[Any]] = ()
+    """The apps that this one is a proxy of."""
 
     @checked(AppKeywords, rules=APP_RULES, example='App("name", "instructions")')
     def __init__(
@@ -153,7 +155,7 @@ class BaseApp(Registrations, Servable, Serving[ServerT], Constructors, NamesOfAt
         if in_use or (prefix and not prefix.isidentifier()):
             reason = "in use already" if in_use else "not an identifier such as 'sub'"
             raise LocalError(f"mount(): {prefix!r} cannot be the prefix of {app.name!r}: it is {reason}")
-        if self in app._all_apps():
+        if app._reaches(self):
             raise LocalError(f"mount(): the app {app.name!r} cannot be mounted inside of itself: mount another one")
         if app.registry.transforms:
             raise LocalError(
@@ -329,6 +331,10 @@ class BaseApp(Registrations, Servable, Serving[ServerT], Constructors, NamesOfAt
 
     def _all_apps(self) -> list[BaseApp[Any]]:
         return [self, *(inner for app in self._mounted for inner in app._all_apps())]
+
+    def _reaches(self, other: object) -> bool:
+        """Return True if requests of this app can get to another: a circle of proxies would never end."""
+        return self is other or any(inner._reaches(other) for inner in [*self._mounted, *self.proxied])
 
     def _add(self, kind: ListKind, name: str, item: Any) -> None:
         if "server" in vars(self):

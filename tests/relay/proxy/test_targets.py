@@ -246,3 +246,21 @@ def test_wrong_keywords_name_what_has_them() -> None:
         App.proxy(inner_app(), instruction="x")
     with pytest.raises(LocalError, match="subclass of Provider"):
         App("x").add_provider(inner_app())  # type: ignore[arg-type]
+
+
+def test_a_circle_of_proxies_is_refused_when_it_is_closed() -> None:
+    """Its first request opened connections without end, and could not be cancelled."""
+    first, second = App("first"), App("second")
+    with pytest.raises(LocalError, match="'proxy' cannot be mounted inside of itself"):
+        first.mount(App.proxy(first), "again")
+    first.mount(App.proxy(second), "second")
+    with pytest.raises(LocalError, match="'proxy' cannot be mounted inside of itself"):
+        second.mount(App.proxy(first), "first")
+    second.mount(App.proxy(App("third")), "third")
+
+
+async def test_a_folder_that_is_not_there_is_named(script: Path, tmp_path: Path) -> None:
+    app = App.proxy([sys.executable, str(script)], cwd=str(tmp_path / "gone"))
+    async with connect(app) as client:
+        with pytest.raises(mcp_generated.MCPError, match="cannot be started in the folder '.*gone'"):
+            await client.call_tool("where", {})

@@ -392,6 +392,8 @@ def add_target(
 
     Raises LocalError for a wrong target, a wrong limit or a wrong method.
     """
+    if hasattr(target, "proxied"):
+        app.proxied = [target]
     target = generated_of(target)
     rules = dict.fromkeys(limits._fields, COUNT.or_none())
     check_values("proxy", limits._asdict(), rules)

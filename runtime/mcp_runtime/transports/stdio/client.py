@@ -42,4 +42,5 @@ def start_server(
             return PipedChild(GroupTree(command, variables, cwd), stderr, limit)
         return pipe_io().open_child(command, variables, cwd, stderr, limit)
     except OSError as error:
-        raise ConnectionClosedError(f"{command[0]!r} cannot be started: {error.strerror}") from None
+        place = f" in the folder {cwd!r}" if cwd is not None else ""
+        raise ConnectionClosedError(f"{command[0]!r} cannot be started{place}: {error.strerror}") from None

@@ -123,7 +123,7 @@ class Client:
             text = outcome["result"]["content"][0]["text"]
             if text != expected:
                 self.failed(token, began, f"its result is {text!r}")
-            elif progress != list(range(1, arguments.get("steps", 0) + 1)):
+            elif progress != list(range(1, arguments.get("steps", 0) + 1)) and not self.world.may_lack_progress(token):
                 self.world.violated("streams resume without gap", f"{token} has the progress {progress}")
         else:
             self.failed(token, began, str(outcome["error"]))

@@ -149,6 +149,11 @@ class Simulation(World):
         store lost what its worker had sent."""
         return self.returned.get(call, float("inf")) < max([self._forgotten_before, *self.losses])
 
+    def may_lack_progress(self, call: str) -> bool:
+        """True if the store has lost its newest second, and a call has returned before its worker has noticed that."""
+        returned = self.returned.get(call, float("inf"))
+        return any(copied_at < returned < again_at + NOTICED for copied_at, again_at, _ in self._backs)
+
     @property
     def may_lose_newest(self) -> bool:
         """True where nobody may notice that the store has lost its newest second: no worker has shown a sign of life

@@ -236,7 +236,7 @@ class Serving(Generic[ServerT]):
         return add
 
     def _all_routes(self, keywords: Mapping[str, Any]) -> Any:
-        """Return the custom routes and those of a call; what is no list is refused later."""
+        """Return the custom routes and those of a call; what is not a list is refused later."""
         more = keywords.get("routes", ())
         return [*self._routes, *more] if is_items(more) else more
 

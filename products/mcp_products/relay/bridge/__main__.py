@@ -118,9 +118,8 @@ def _target(options: argparse.Namespace) -> Target:
         )
     named = {"headers": _named(options.header, ":", "--header"), "env": _named(options.env, "=", "--env")}
     for key, values in named.items():
-        if values and is_object(
-            own := entry.get(key) or {}
-        ):  # What is no object is refused with the rest of the entry.
+        own = entry.get(key) or {}
+        if values and is_object(own):  # What is not an object is refused with the rest of the entry.
             entry = {**entry, key: {**own, **values}}
     if options.max_bytes is not None:
         entry = {**entry, "max_bytes": options.max_bytes}

@@ -34,7 +34,7 @@ from mcp_runtime.usage.texts import quoted, shortened
 _log: Final = logging.getLogger("mcp_runtime.relay.upstream")
 _MAX_NAME: Final = 100  # Characters of a method whose row is cached: the peer chooses the names.
 _MAX_ROWS: Final = 1000
-_MAX_LINE: Final = 1000  # Bytes of a line that is no message, of which the log shows the beginning.
+_MAX_LINE: Final = 1000  # Bytes of a line that is not a message, of which the log shows the beginning.
 
 FROM_CLIENT: Final[Direction] = "client_to_server"
 FROM_SERVER: Final[Direction] = "server_to_client"

@@ -453,6 +453,7 @@ async def test_a_timeout_is_a_timeout_error(rev: Rev) -> None:
         ({"auth": 5}, "auth must be a bearer token"),
         ({"auth": "Bearer secret"}, 'auth must be a bearer token without "Bearer"'),
         ({"auth": "secret\n"}, 'auth must be a bearer token without "Bearer" and spaces'),
+        ({"auth": "OAuth"}, 'auth must be a bearer token without "Bearer" and spaces, "oauth"'),
         ({"roots": "/srv"}, "roots must be a list of paths"),
         ({"roots": [5]}, "roots must be a list of paths"),
         ({"roots": iter(["/srv"])}, "roots must be a list of paths"),  # Can be read only once.

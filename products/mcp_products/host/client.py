@@ -79,7 +79,9 @@ def _is_roots(value: Any) -> bool:
 
 
 def _is_token(value: Any) -> bool:
-    return isinstance(value, str) and re.fullmatch(r"[!-~]+", value) is not None
+    """Return True for "oauth", and for a token, which is not another spelling of that word."""
+    is_token = isinstance(value, str) and re.fullmatch(r"[!-~]+", value) is not None
+    return is_token and (value == "oauth" or value.lower() != "oauth")
 
 
 def _is_seconds(value: Any) -> bool:

@@ -292,7 +292,9 @@ class ClientCore(InputAnswers):
         Raises ConnectionClosedError before the client is connected.
         """
         if self._server is None:
-            raise ConnectionClosedError("the client has no server before it is connected; use `async with`")
+            raise ConnectionClosedError(
+                "the client has no server before it is connected; use `async with`, or `with` for SyncClient"
+            )
         return cast(ServerDetails, self._server)
 
     async def request_log_level(self, level: str | None) -> None:

@@ -25,6 +25,7 @@ from support.stores.regions import FILES
 from mcp_products.workers.stores.urls import open_store
 
 STREAMS, REDIS = FOLDER / "streams", FOLDER / "cluster" / "redis.yaml"
+BUS = 10_000  # Above the port of a node, its bus.
 NODES = [f"shop-redis-{number}.shop-redis:6379" for number in range(6)]
 
 
@@ -122,7 +123,7 @@ def test_the_objects_of_the_cluster_name_each_other() -> None:
 def nodes(folder: Path) -> Generator[list[int]]:
     """Start the nodes of the file on ports of this machine, and make the cluster as the Job does."""
     found = documents(REDIS)
-    ports = lasting_ports(len(NODES))
+    ports = lasting_ports(len(NODES), besides=BUS)
     running: list[subprocess.Popen[bytes]] = []
     try:
         for number, port in enumerate(ports):
@@ -131,7 +132,7 @@ def nodes(folder: Path) -> Generator[list[int]]:
             words = [expanded(word, values) for word in pod_of(found["StatefulSet", "shop-redis"])["args"]]
             # The names of pods lead nowhere here.
             words = [word.replace(f"shop-redis-{number}.shop-redis", "localhost") for word in words]
-            more = ["--port", str(port), "--cluster-port", str(port + 10_000), "--bind", "127.0.0.1", "--dir", str(own)]
+            more = ["--port", str(port), "--cluster-port", str(port + BUS), "--bind", "127.0.0.1", "--dir", str(own)]
             running.append(subprocess.Popen(["redis-server", *words, *more], stdout=subprocess.DEVNULL))
         job = pod_of(found["Job", "shop-redis-create"])
         places = dict(zip(NODES, [f"127.0.0.1:{port}" for port in ports], strict=True))

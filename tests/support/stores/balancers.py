@@ -13,7 +13,7 @@ import time
 import urllib.error
 import urllib.request
 from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 
 import pytest
@@ -41,12 +41,15 @@ http {{
 """
 
 
-def lasting_ports(count: int) -> list[int]:
-    """Ports that the system gives to no outgoing connection while a server restarts."""
+def lasting_ports(count: int, besides: int = 0) -> list[int]:
+    """Ports that the system gives to no outgoing connection while a server restarts, and those above them by as much:
+    a node of a Redis Cluster has its bus there."""
     ports: list[int] = []
     while len(ports) < count:
-        port = random.randrange(20_000, 32_000)
-        with suppress(OSError), socket.create_server(("127.0.0.1", port)):
+        port = random.randrange(20_000 - besides, 32_000 - besides)
+        with suppress(OSError), ExitStack() as taken:
+            for used in {port, port + besides}:
+                taken.enter_context(socket.create_server(("127.0.0.1", used)))
             ports += [port] if port not in ports else []
     return ports
 

@@ -292,9 +292,7 @@ class ClientCore(InputAnswers):
         Raises ConnectionClosedError before the client is connected.
         """
         if self._server is None:
-            raise ConnectionClosedError(
-                "the client has no server before it is connected; use `async with`, or `with` for SyncClient"
-            )
+            raise ConnectionClosedError("a client that is not connected has no server; use `async with`, or `with`")
         return cast(ServerDetails, self._server)
 
     async def request_log_level(self, level: str | None) -> None:

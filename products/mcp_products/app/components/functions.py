@@ -17,7 +17,7 @@ _VARIADIC: Final = (inspect.Parameter.VAR_POSITIONAL, inspect.Parameter.VAR_KEYW
 # What the evaluation of a type hint may raise.
 HINT_ERRORS: Final = (NameError, TypeError, AttributeError, SyntaxError)
 _LIFESPAN: Final = "put @asynccontextmanager above an async def with one yield"
-_NO_TYPES: Final = (int, float, bytes, list, tuple, dict, set)  # What stands by mistake where a type hint belongs.
+_NO_TYPES: Final = (bool, int, float, bytes, list, tuple, dict, set)  # What stands by mistake in place of a type hint.
 _LAMBDA: Final = "<lambda>"
 _CONTEXT_NAMES: Final = ("ctx", "context")
 _BY_NAME: Final = (inspect.Parameter.POSITIONAL_OR_KEYWORD, inspect.Parameter.KEYWORD_ONLY)
@@ -214,7 +214,7 @@ def checked_signature(function: Callable[..., Any], place: str) -> inspect.Signa
         raise LocalError(f"{place}: a type hint cannot be evaluated: {error}; {remedy}") from None
     hints = {name: parameter.annotation for name, parameter in signature.parameters.items()}
     for name, hint in {**hints, "return": signature.return_annotation}.items():
-        if isinstance(hint, _NO_TYPES):
+        if type(hint) in _NO_TYPES:
             raise LocalError(f"{place}: {shown(hint)}, the type hint of {name!r}, is not a type")
     return signature
 

@@ -118,7 +118,7 @@ def _target(options: argparse.Namespace) -> Target:
         )
     named = {"headers": _named(options.header, ":", "--header"), "env": _named(options.env, "=", "--env")}
     for key, values in named.items():
-        own = entry.get(key) or {}
+        own: Any = entry.get(key) or {}
         if values and is_object(own):  # What is not an object is refused with the rest of the entry.
             entry = {**entry, key: {**own, **values}}
     if options.max_bytes is not None:

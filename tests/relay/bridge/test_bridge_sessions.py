@@ -161,12 +161,16 @@ def test_an_entry_of_a_configuration_is_a_target(monkeypatch: pytest.MonkeyPatch
 
 
 @pytest.mark.parametrize(
-    "words", [["--header", "A: b", "--", "python"], ["--env", "A=b", "http://localhost/mcp"]], ids=["header", "env"]
+    ("words", "kind"),
+    [(["--header", "A: b", "--", "python"], "URL"), (["--env", "A=b", "http://localhost/mcp"], "command")],
+    ids=["header", "env"],
 )
-def test_options_of_the_other_kind_of_server_are_refused(words: list[str], capsys: pytest.CaptureFixture[str]) -> None:
+def test_options_of_the_other_kind_of_server_are_refused(
+    words: list[str], kind: str, capsys: pytest.CaptureFixture[str]
+) -> None:
     """They were ignored."""
     assert main(words) == 1
-    assert "--tokens are for a server with a URL, --env for one with a command" in capsys.readouterr().err
+    assert f"{words[0]} is for a server with a {kind}: leave it out" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize("entry", ["uvx server", {"command": "x", "env": [1]}, {"url": "http://x", "headers": 5}])
@@ -197,8 +201,8 @@ async def test_a_session_subscribes_to_as_much_as_at_a_server_and_no_more() -> N
     ("arguments", "message"),
     [
         (["http://127.0.0.1:9/mcp", "server.py"], "'server.py' is after the URL"),
-        (["--login", "--", "server.py"], "--header, --login and --tokens are for a server with a URL"),
-        (["--tokens", "tokens.json", "--", "server.py"], "--header, --login and --tokens are for a server with a URL"),
+        (["--login", "--", "server.py"], "--login is for a server with a URL: leave it out"),
+        (["--tokens", "tokens.json", "--", "server.py"], "--tokens is for a server with a URL: leave it out"),
         (["--http", ":0", "--path", "mcp", "--", "server.py"], "--path: 'mcp' must begin with a slash"),
     ],
 )

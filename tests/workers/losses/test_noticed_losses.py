@@ -538,14 +538,20 @@ async def test_a_change_that_gets_the_number_of_one_that_is_lost_arrives(monkeyp
     assert reader.got == [0, 1, 2, None]
 
 
-async def test_mail_arrives_once_when_the_time_goes_back_with_a_loss(monkeypatch: pytest.MonkeyPatch) -> None:
-    clock, store = MovableClock(monkeypatch), InMemoryStore()
-    passing = Passing(store, clock)
+async def two_workers(store: InMemoryStore) -> tuple[Worker, Worker, list[int]]:
+    """Return two workers, and the numbers of the letters that the second one gets."""
     one, other = Worker(store, "test"), Worker(store, "test")
     got: list[int] = []
     other.on("letter", lambda fields: got.append(fields["number"]))
     await one.subscribe()
     await other.subscribe()
+    return one, other, got
+
+
+async def test_mail_arrives_once_when_the_time_goes_back_with_a_loss(monkeypatch: pytest.MonkeyPatch) -> None:
+    clock, store = MovableClock(monkeypatch), InMemoryStore()
+    passing = Passing(store, clock)
+    one, other, got = await two_workers(store)
     for number in range(3):
         await one.deliver(other.id, "letter", number=number)
     await settle()
@@ -562,11 +568,7 @@ async def test_mail_that_nobody_has_read_before_a_long_sleep_arrives_after_it(mo
     """It has expired, and so has the sign of life of the worker that it is for, which still lives."""
     clock, store = MovableClock(monkeypatch), InMemoryStore()
     passing = Passing(store, clock)
-    one, other = Worker(store, "test"), Worker(store, "test")
-    got: list[int] = []
-    other.on("letter", lambda fields: got.append(fields["number"]))
-    await one.subscribe()
-    await other.subscribe()
+    one, other, got = await two_workers(store)
     await one.deliver(other.id, "letter", number=1)
     clock.forward(4000.0)
     await passing.quiet(30.0)

@@ -111,11 +111,10 @@ def _target(options: argparse.Namespace) -> Target:
         entry = {"command": words[0], "args": words[1:]}
     else:
         raise LocalError("pass the URL of a server, or -- and the words of its command")
-    of_url = options.header or options.login or options.tokens
-    if of_url if "command" in entry else options.env:
-        raise LocalError(
-            "--header, --login and --tokens are for a server with a URL, --env for one with a command: leave it out"
-        )
+    of_url = {"--header": options.header, "--login": options.login, "--tokens": options.tokens}
+    kind, others = ("URL", of_url) if "command" in entry else ("command", {"--env": options.env})
+    if (wrong := next((name for name, value in others.items() if value), None)) is not None:
+        raise LocalError(f"{wrong} is for a server with a {kind}: leave it out")
     named = {"headers": _named(options.header, ":", "--header"), "env": _named(options.env, "=", "--env")}
     for key, values in named.items():
         own: Any = entry.get(key) or {}

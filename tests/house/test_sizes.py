@@ -36,6 +36,7 @@ MIGRATE = "codegen/mcp_codegen/migrate"
 # products and 3 of the core; wrong data and progress, and what `ctx.sync` lacks, took 12 and 4,
 # and properties of holders and routes beside those of an app 18.
 # Two faults that a simulation has found took 6 lines of products.
+# Logins of several threads and servers at once, and scopes that a user refuses, took 46 lines of products.
 COMPAT = "products/mcp_products/compat"
 CODE_MODE = "products/mcp_products/code_mode"
 TENANTS = "products/mcp_products/tenants"
@@ -66,7 +67,7 @@ MAX_CODE_LINES = {
     VIEWS: 100,
     CODE_MODE: 600,
     "runtime": 11_989,
-    "products": 37_551,
+    "products": 37_597,
     LINT: 2_550,
     CARDS: 300,
     COMPAT: 6_873,

@@ -199,7 +199,7 @@ async def test_the_clients_own_proofs_are_taken_with_the_nonce_it_was_told(issue
         for status in (401, 200):
             answer = await show(at, token, proofs.header("POST", at.url, token))
             assert answer.status_code == status
-            proofs.update_nonce(at.url, answer.headers.get("dpop-nonce"))
+            proofs.update_nonce(at.url, answer.headers.get("dpop-nonce"), None)
 
 
 def _head(text: str) -> dict[str, Any]:

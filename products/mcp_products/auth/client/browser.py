@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import asyncio
 import hmac
+import inspect
 import os
 import re
 import socket
+import threading
 import webbrowser
 from collections.abc import Callable
 from pathlib import Path
@@ -20,7 +22,7 @@ from mcp_runtime.usage.rules import FUNCTION, PORT
 
 from .grants import AuthorizationCode
 from .provider import OAuthClientProvider
-from .storage import FileTokenStorage
+from .storage import FileTokenStorage, held
 
 _REQUEST: Final = re.compile(rb"GET (/callback(?:/[0-9a-f]{1,64})?)\?([\x21-\x7e]{1,8000}) HTTP/1\.[01]\r\n")
 _HEAD: Final = (
@@ -44,6 +46,8 @@ class LoopbackBrowser:
     accepts connections only while a login is in progress, and ignores requests without the `state` of that login.
 
     The redirect URI may have one more segment in its path, which is another one for each authorization server.
+
+    Clients of several servers may share it: one login begins when that of another server has ended.
     """
 
     accepts_segment = True
@@ -54,15 +58,23 @@ class LoopbackBrowser:
 
         Args:
             port: Port on 127.0.0.1. Default 0: any free port.
-            open_url: Opens a URL in the browser. Default: `webbrowser.open`.
+            open_url: Opens a URL in the browser, or returns False if it cannot. Default: `webbrowser.open`.
         """
         self._socket: socket.socket | None = _bind(port)
         self._port: int = self._socket.getsockname()[1]
         self._open = open_url
+        self._login = threading.Lock()
         self.redirect_uri = f"http://127.0.0.1:{self._port}/callback"
 
     async def __call__(self, url: str) -> str:
-        """Open the authorization URL and return the URL of the redirect. Wait until the caller cancels the call."""
+        """Open the authorization URL and return the URL of the redirect. Wait until the caller cancels the call.
+
+        Raises AuthorizationError if no browser can be opened.
+        """
+        async with held(self._login):
+            return await self._log_in(url)
+
+    async def _log_in(self, url: str) -> str:
         response: asyncio.Future[str] = asyncio.get_running_loop().create_future()
         state = _state(urlsplit(url).query)
         connections: set[asyncio.StreamWriter] = set()
@@ -88,11 +100,21 @@ class LoopbackBrowser:
         self._socket = None
         async with await asyncio.start_server(serve, sock=listener):
             try:
-                await asyncio.to_thread(self._open, url)
+                await self._open_in_browser(url)
                 return await response
             finally:
                 for writer in connections:  # Browsers open connections that they do not use.
                     writer.transport.abort()
+
+    async def _open_in_browser(self, url: str) -> None:
+        opened = await asyncio.to_thread(self._open, url)
+        if inspect.isawaitable(opened):
+            opened = await opened
+        if opened is False:  # As `webbrowser.open` says it. Nobody could log in, and the URL stands nowhere.
+            raise AuthorizationError(
+                "no browser can be opened on this machine to log in: set the variable BROWSER, or write"
+                " LoopbackBrowser(open_url=…) with a function that shows the user the URL, such as print"
+            )
 
     def close(self) -> None:
         """Release the port, if no login has used it."""

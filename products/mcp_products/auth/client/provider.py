@@ -116,6 +116,8 @@ class OAuthClientProvider(httpx2.Auth):
         self._has_resource_metadata = False
         self._challenged_scope: str | None = None
         self._requested_scopes: set[str] = set()
+        self._lacking_scopes: set[str] = set()  # Those for which requests wait now.
+        self._bound_token: OAuthToken | None = None  # No other process could use it: it is not stored.
         self._renewing: SharedWork[tuple[OAuthToken, bool]] = SharedWork("getting an access token")
 
     @property
@@ -137,10 +139,11 @@ class OAuthClientProvider(httpx2.Auth):
         retried_with_nonce = is_final = False
         for remaining in reversed(range(_MAX_TOKENS + 1)):
             self._sign(request, token)
+            sent_nonce = self._dpop.nonce(str(request.url)) if self._dpop is not None else None
             response = yield request
             challenges = parse_challenges(", ".join(response.headers.get_list("www-authenticate")))
             has_new_nonce = self._dpop is not None and self._dpop.update_nonce(
-                str(request.url), response.headers.get("dpop-nonce")
+                str(request.url), response.headers.get("dpop-nonce"), sent_nonce
             )
             challenge = challenges.get("dpop") or challenges.get("bearer") or {}
             if not remaining:
@@ -159,7 +162,7 @@ class OAuthClientProvider(httpx2.Auth):
     # ---- one token for all requests ----------------------------------------------------------------------------------
 
     async def _current_token(self) -> OAuthToken | None:
-        token = self._usable_token(await self._storage.load(self._server))
+        token = self._usable_token(await self._load())
         if token is not None and token.is_due(clocks.wall(), _RENEW_BEFORE_SECONDS):
             return (await self._renew(token, {}))[0]
         return token
@@ -196,19 +199,25 @@ class OAuthClientProvider(httpx2.Auth):
         Requests that wait for a token at the same time share it. A refresh token is used once: the new one is stored,
         and a login goes on, although the request that has begun it is cancelled.
         """
-        return await self._renewing.run(lambda: self._renew_alone(old, challenge, step_up))
+        lacking = set(challenge.get("scope", "").split()) if step_up else set[str]()
+        self._lacking_scopes |= lacking
+        try:
+            return await self._renewing.run(lambda: self._renew_alone(old, challenge, step_up))
+        finally:
+            self._lacking_scopes -= lacking
 
     async def _renew_alone(
         self, old: OAuthToken | None, challenge: Mapping[str, str], step_up: bool
     ) -> tuple[OAuthToken, bool]:
         async with self._storage.lock(self._server):
-            stored = await self._storage.load(self._server)
+            stored = await self._load()
             current = self._usable_token(stored)
             if current is not None and (old is None or current.access_token != old.access_token):
                 return current, False
             if named := challenge.get("resource_metadata"):
                 self._metadata_url = _absolute(named, self._server)
-            self._challenged_scope = challenge.get("scope", self._challenged_scope)
+            if not step_up:
+                self._challenged_scope = challenge.get("scope", self._challenged_scope)
             resource, issuer = await self._discovery.find(
                 self._metadata_url, self._negotiated, has_resource_metadata=self._has_resource_metadata
             )
@@ -219,12 +228,12 @@ class OAuthClientProvider(httpx2.Auth):
                 self._check_issuer_changed()
                 stored = old = None
                 self._requested_scopes.clear()
-                await self._storage.save(self._server, None)
+                await self._save(None)
             if stored is not None and old is not None and old.refresh_token is not None and not step_up:
                 refreshed = await self._refresh(stored, issuer, resource, old)
                 if refreshed is not None:
                     return refreshed, False
-            return await self._request_token(stored, issuer, resource, old), True
+            return await self._request_token(stored, issuer, resource, old, step_up), True
 
     async def _refresh(
         self,
@@ -245,7 +254,7 @@ class OAuthClientProvider(httpx2.Auth):
         except AuthorizationError:
             token = None
         # Deletes a rejected token: trying it again could revoke all tokens of its grant.
-        await self._storage.save(self._server, replace(credentials, token=token))
+        await self._save(replace(credentials, token=token))
         return token
 
     async def _request_token(
@@ -254,6 +263,7 @@ class OAuthClientProvider(httpx2.Auth):
         issuer: AuthorizationServerMetadata,
         resource: ProtectedResourceMetadata | None,
         old: OAuthToken | None,
+        step_up: bool,
     ) -> OAuthToken:
         configured = self._grant.client_information
         client = await self._grant.client_for(self._http, issuer, stored.client if stored else None)
@@ -263,32 +273,49 @@ class OAuthClientProvider(httpx2.Auth):
             )
         current_scopes = {*self._requested_scopes, *(old.scopes if old else ())}
         scopes = select_scopes(
-            self._challenged_scope,
+            " ".join(sorted(self._lacking_scopes)) if step_up else self._challenged_scope,
             resource.scopes_supported if resource else (),
             sorted(current_scopes),
             issuer.scopes_supported,
             self._grant.offline,
         )
         request = TokenRequest(issuer, self._indicator(resource), scopes)
-        # Secrets of a configured client are not stored.
+        # Secrets of a configured client are not stored. Other requests go on with the token that lacks scopes, while a
+        # user decides about them, and if the user refuses.
         credentials = StoredCredentials(
-            issuer.issuer, client if configured is None else OAuthClientInformation(configured.client_id)
+            issuer.issuer,
+            client if configured is None else OAuthClientInformation(configured.client_id),
+            old if step_up else None,
         )
         # The client is stored before its first token, so that an interrupted login does not register it again.
-        await self._storage.save(self._server, credentials)
+        await self._save(credentials)
         try:
             form = await self._grant.token_request_form(self._http, request, client)
             token = await self._endpoint(issuer, client).token(form, scopes)
         except AuthorizationServerUnavailableError:
             raise
         except AuthorizationError:
-            # A self-registered client is deleted, because the server may have forgotten it; the next login registers
+            # The server may have forgotten a self-registered client. Without a redirect URI, the next login registers
             # it.
-            await self._storage.save(self._server, credentials if configured else None)
+            if configured is None:
+                await self._save(replace(credentials, client=replace(client, redirect_uri="")) if step_up else None)
             raise
         self._requested_scopes |= set(scopes)
-        await self._storage.save(self._server, replace(credentials, token=token))
+        await self._save(replace(credentials, token=token))
         return token
+
+    async def _load(self) -> StoredCredentials | None:
+        stored = await self._storage.load(self._server)
+        return stored if stored is None or self._bound_token is None else replace(stored, token=self._bound_token)
+
+    async def _save(self, credentials: StoredCredentials | None) -> None:
+        """Store credentials, but a token that is bound to the key of this process only in it: others that share the
+        storage could not use it, and theirs would replace it."""
+        token = credentials.token if credentials is not None else None
+        self._bound_token = token if token is not None and token.dpop_thumbprint is not None else None
+        if credentials is not None and self._bound_token is not None:
+            credentials = replace(credentials, token=None)
+        await self._storage.save(self._server, credentials)
 
     def _indicator(self, resource: ProtectedResourceMetadata | None) -> str | None:
         """Return the value of the parameter `resource`; None if it is not sent."""

@@ -7,13 +7,13 @@ import json
 import os
 import stat
 import sys
+import threading
 from collections.abc import AsyncGenerator
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from dataclasses import asdict, dataclass, field
 from hashlib import sha256
 from pathlib import Path
 from typing import Any, Final, Protocol
-from weakref import WeakKeyDictionary
 
 from pydantic import TypeAdapter, ValidationError
 
@@ -22,6 +22,7 @@ from mcp_runtime.errors import LocalError
 from mcp_runtime.protocol.models import is_object
 
 _LOCK_TIMEOUT: Final = 10.0  # Seconds to wait for another process that writes.
+_POLL_SECONDS: Final = 0.02  # Seconds until a lock is tried again that another thread may hold.
 _GROUP_AND_OTHERS: Final = stat.S_IRWXG | stat.S_IRWXO
 
 
@@ -129,7 +130,7 @@ class InMemoryTokenStorage:
     def __init__(self) -> None:
         """Create an empty storage."""
         self._credentials: dict[str, StoredCredentials] = {}
-        self._locks: WeakKeyDictionary[asyncio.AbstractEventLoop, dict[str, asyncio.Lock]] = WeakKeyDictionary()
+        self._locks: dict[str, threading.Lock] = {}
 
     async def load(self, server: str) -> StoredCredentials | None:
         """Return the credentials for a server, if there are any."""
@@ -143,10 +144,19 @@ class InMemoryTokenStorage:
             self._credentials[server] = credentials
 
     def lock(self, server: str) -> AbstractAsyncContextManager[object]:
-        """Return a lock on the tokens for a server, shared by the clients of one event loop."""
-        # An asyncio lock belongs to one event loop, but clients of several threads may share this storage.
-        locks = self._locks.setdefault(asyncio.get_running_loop(), {})
-        return locks.setdefault(server, asyncio.Lock())
+        """Return a lock on the tokens for a server, shared by all clients of the process."""
+        return held(self._locks.setdefault(server, threading.Lock()))
+
+
+@asynccontextmanager
+async def held(lock: threading.Lock) -> AsyncGenerator[None]:
+    """Hold a lock that clients of several threads share, each with an event loop of its own."""
+    while not lock.acquire(blocking=False):  # noqa: ASYNC110  # An event belongs to one event loop.
+        await asyncio.sleep(_POLL_SECONDS)
+    try:
+        yield
+    finally:
+        lock.release()
 
 
 _CREDENTIALS: Final = TypeAdapter(StoredCredentials)  # Read by their types: a person may have edited the file.

@@ -74,18 +74,21 @@ class DPoPProver:
         }
         if token is not None:
             claims["ath"] = urlsafe_b64encode(hashlib.sha256(token.encode()).digest()).rstrip(b"=").decode()
-        if (nonce := self._nonces.get(base_url(url))) is not None:
+        if (nonce := self.nonce(url)) is not None:
             claims["nonce"] = nonce
         header = {"typ": "dpop+jwt", "alg": "ES256", "jwk": self._key.as_dict(private=False)}
         return jwt.encode(header, claims, self._key, algorithms=["ES256"])
 
-    def update_nonce(self, url: str, nonce: str | None) -> bool:
+    def nonce(self, url: str) -> str | None:
+        """Return the last nonce of a server, if it has sent one."""
+        return self._nonces.get(base_url(url))
+
+    def update_nonce(self, url: str, nonce: str | None, sent: str | None) -> bool:
         """Store the nonce of a response (https://www.rfc-editor.org/rfc/rfc9449#section-8). Return True if it is
-        new."""
-        server = base_url(url)
-        if not nonce or nonce == self._nonces.get(server):
+        another than the request had, though the response to another request may have brought it already."""
+        if not nonce or nonce == sent:
             return False
-        self._nonces[server] = nonce
+        self._nonces[base_url(url)] = nonce
         return True
 
 
@@ -292,10 +295,11 @@ class TokenEndpoint:
         url = self._issuer.token_endpoint
         for may_retry in (True, False):
             form, headers = self._client_authentication(grant)
+            sent_nonce = self._dpop.nonce(url) if self._dpop else None
             if self._dpop:
                 headers["dpop"] = self._dpop.header("POST", url)
             response = await self._http.post_form(url, form, headers)
-            has_new_nonce = self._dpop is not None and self._dpop.update_nonce(url, response.dpop_nonce)
+            has_new_nonce = self._dpop is not None and self._dpop.update_nonce(url, response.dpop_nonce, sent_nonce)
             if not (may_retry and has_new_nonce and describe_error(response) == "use_dpop_nonce"):
                 break
         return response

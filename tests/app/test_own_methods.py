@@ -156,6 +156,8 @@ def test_methods_of_the_protocol_are_refused_with_the_line_to_write() -> None:
         (lambda: client.on("notifications/message", print), "write Client.target, on_log=…"),
         (lambda: client.on("elicitation/create", print), "write Client.target, elicitation=…"),
         (lambda: client.on("notifications/tools/list_changed", print), "write Client.target, on_change=…"),
+        (lambda: client.on("tools/call", print), "'tools/call' is a method of the protocol that goes the other way"),
+        (lambda: app.method("sampling/createMessage"), "that goes the other way"),
         (lambda: client.on("changed", print), 'begins with the name of its vendor, such as "acme/search"'),
         (lambda: client.on("acme/changed", "print"), "on.. needs a function"),  # type: ignore[arg-type]
     ]

@@ -102,6 +102,10 @@ async def test_the_response_of_an_http_server() -> None:
             "encoding='utf-99' is unknown",
         ),
         (lambda: HttpResource(uri="a://f", url="example.com"), "must begin with"),
+        (lambda: TextResource(uri="a://f", text=b"x"), r"TextResource\(\): text must be a string; b'x' is not"),  # type: ignore[arg-type]
+        (lambda: BinaryResource(uri="a://f", data="x"), "data must be bytes, such as .* a text is a TextResource"),  # type: ignore[arg-type]
+        (lambda: FileResource(uri="a://f", path=5), "path must be an absolute path, such as .*; 5 is not"),  # type: ignore[arg-type]
+        (lambda: HttpResource(uri="a://f", url=None), "url must be a string; None is not"),  # type: ignore[arg-type]
         (lambda: App("x").add_resource("a://f"), "pass a function, or TextResource"),  # type: ignore[call-overload]
         (lambda: App("x").add_resource(TextResource(uri="no scheme", text="")), "has no scheme"),
     ],

@@ -7,7 +7,7 @@ from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from typing import Any
 
 from starlette.applications import Starlette
-from starlette.routing import BaseRoute
+from starlette.routing import BaseRoute, Route
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from mcp_runtime.transports.http_server.app import MCPASGIApp
@@ -34,11 +34,17 @@ class HTTPApplication(Starlette):
     """The Starlette application of an app: its MCP endpoint and its custom routes."""
 
     def __init__(
-        self, endpoint: MCPASGIApp, routes: Sequence[BaseRoute], middleware: Sequence[Any], debug: bool
+        self,
+        endpoint: MCPASGIApp,
+        path: str | None,
+        routes: Sequence[BaseRoute],
+        middleware: Sequence[Any],
+        debug: bool,
     ) -> None:
-        """Create the application; requests that no route matches go to the MCP endpoint."""
+        """Create the application; requests to the path, and those that no route matches, go to the MCP endpoint."""
         self.sessions = SessionManager(endpoint)
-        super().__init__(debug=debug, routes=routes, middleware=middleware, lifespan=self.lifespan)
+        own = [] if path is None else [Route(path, endpoint)]  # Before a route that has each path.
+        super().__init__(debug=debug, routes=[*own, *routes], middleware=middleware, lifespan=self.lifespan)
         self.router.redirect_slashes = False
         self.router.default = _http_only(endpoint, self.router.default)
 

@@ -9,6 +9,7 @@ import json
 import logging
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, fields
+from os import PathLike
 from pathlib import Path
 from types import ModuleType, NoneType, UnionType
 from typing import TYPE_CHECKING, Annotated, Any, Final, Union, cast, get_args, get_origin
@@ -22,6 +23,7 @@ from mcp_runtime.protocol.jsonrpc import INTERNAL_ERROR
 from mcp_runtime.protocol.models import format_validation_error, is_object
 from mcp_runtime.protocol.uris import uri_key_with_fragment
 from mcp_runtime.server.context import ServerContext
+from mcp_runtime.usage.rules import TEXT, check_values, instance
 from mcp_runtime.usage.texts import text_problem
 
 from .components.named_things import UnknownItemError
@@ -189,6 +191,14 @@ def _has_own_type(hint: Any) -> bool:
 # Resources whose content is a text, bytes, a file, a folder or an HTTP response. Names as in the official SDK.
 
 
+_CONTENTS: Final = {
+    "text": TEXT,
+    "data": instance((bytes, bytearray, memoryview), 'bytes, such as b"…"; a text is a TextResource'),
+    "path": instance((str, PathLike), "an absolute path, such as Path(__file__)"),
+    "url": TEXT,
+}
+
+
 @dataclass(kw_only=True)
 class ResourceSource:
     """The base class of resources to add with `App.add_resource`: subclasses have a method `read`.
@@ -218,6 +228,7 @@ class ResourceSource:
     version: str | None = None
 
     def __post_init__(self) -> None:
+        check_values(type(self).__name__, vars(self), _CONTENTS)
         self.uri = str(self.uri)
 
     def settings(self) -> ResourceSettings:

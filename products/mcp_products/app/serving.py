@@ -224,6 +224,10 @@ class Serving(Generic[ServerT]):
             raise LocalError("custom_route() needs Starlette: pip install 'mcp-generated[http]'") from None
         if not path.startswith("/"):
             raise LocalError(f'custom_route(): path={path!r} must begin with "/"; write custom_route("/{path}", …)')
+        if path == self.settings.path:
+            raise LocalError(
+                f'custom_route(): {path!r} is the path of the MCP endpoint; choose another, such as "/about"'
+            )
         if isinstance(cast(Any, methods), str):
             raise LocalError(f"custom_route(): methods={methods!r} must be a list; write methods=[{methods!r}]")
 
@@ -253,7 +257,7 @@ class Serving(Generic[ServerT]):
         merged: Any = {"path": settings.path, **settings.asgi_settings(), **keywords, "routes": ()}
         endpoint = self.server.asgi(revisions=revisions, **merged)
         routes = self._with_card(settings.card, {**merged, "routes": self._all_routes(keywords)}, revisions)["routes"]
-        application = HTTPApplication(endpoint, routes, middleware, settings.debug)
+        application = HTTPApplication(endpoint, merged["path"], routes, middleware, settings.debug)
         self._session_manager = application.sessions
         return application
 

@@ -554,8 +554,9 @@ class LowLevelServer(HandlerDecorators, Generic[StateT, RequestDataT]):
         given = {"auth": auth, "token_verifier": token_verifier, "auth_server_provider": auth_server_provider}
         protection = compat_app.Protection.from_settings("streamable_http_app", given)
         merged: dict[str, Any] = {"path": served.path, **protection.keywords(served), **served.asgi_settings()}
+        merged |= keywords
         routes = [*protection.routes(served.path), *custom_starlette_routes]
-        made = http_application.HTTPApplication(self.asgi(**merged | keywords), routes, (), served.debug)
+        made = http_application.HTTPApplication(self.asgi(**merged), merged["path"], routes, (), served.debug)
         self.session_manager = made.sessions
         return made
 

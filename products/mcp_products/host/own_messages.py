@@ -11,7 +11,7 @@ from mcp_runtime._lazy import LazyModule
 from mcp_runtime.endpoint.base import protocol_names
 from mcp_runtime.errors import InvalidResponseError, LocalError
 from mcp_runtime.protocol.models import format_validation_error, is_object
-from mcp_runtime.protocol.revision import Direction
+from mcp_runtime.protocol.revision import OPPOSITE, Direction
 from mcp_runtime.usage.rules import shown
 
 if TYPE_CHECKING:
@@ -36,6 +36,8 @@ def check_name(place: str, method: object, package: str, direction: Direction, l
     name = protocol_names(package, direction).get(method)
     if name is not None:
         raise LocalError(f"{place}: {method!r} is a method of the protocol: {line(name)}")
+    if method in protocol_names(package, OPPOSITE[direction]):
+        raise LocalError(f"{place}: {method!r} is a method of the protocol that goes the other way")
 
 
 def as_json(place: str, value: object, fallback: Callable[[Any], Any] | None = None) -> Any:

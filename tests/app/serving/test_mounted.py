@@ -146,6 +146,19 @@ async def test_custom_routes_are_served_beside_those_of_the_call() -> None:
             assert (await client.get("/more")).json() == {"more": True}
 
 
+async def test_the_endpoint_keeps_its_path_beside_a_route_for_all_paths() -> None:
+    app = app_of()
+
+    @app.custom_route("/{page:path}", methods=["GET"])
+    async def page(request: Request) -> Response:
+        return JSONResponse({"page": request.path_params["page"]})
+
+    for application in (app.asgi(path="/mcp"), app.streamable_http_app(), app.http_app()):
+        async with browser(application) as client:
+            assert (await client.get("/index.html")).json() == {"page": "index.html"}
+            assert (await initialize(client)).status_code == 200
+
+
 def test_routes_that_are_none_are_refused() -> None:
     app, wrong = App("routes"), cast(Any, 5)
     with pytest.raises(LocalError, match=r"asgi\(\): routes must be a list of Starlette routes, .*; 5 is not"):
@@ -187,6 +200,7 @@ def test_session_manager_exists_when_an_http_application_does() -> None:
         (lambda: App("x", dependencies="httpx"), r"write \['httpx'\]"),
         (lambda: App("x").sse_app("/x"), r"web\.mount\('/x', app\.sse_app\(\)\)"),
         (lambda: App("x").custom_route("x", methods=["GET"]), 'must begin with "/"'),
+        (lambda: App("x").custom_route("/mcp", methods=["GET"]), "'/mcp' is the path of the MCP endpoint; choose"),
         (lambda: App("x").custom_route("/x", methods="GET"), r"write methods=\['GET'\]"),
         (lambda: App("x").run("websocket"), "there is no transport 'websocket'"),
         (lambda: App("x").run("http", port=70_000), "port must be a whole number from 0 to 65535"),

@@ -37,7 +37,8 @@ MIGRATE = "codegen/mcp_codegen/migrate"
 # and properties of holders and routes beside those of an app 18.
 # Two faults that a simulation has found took 6 lines of products.
 # Logins of several threads and servers at once, and scopes that a user refuses, took 46 lines of products.
-# That an endpoint keeps its path beside routes, and what resources of other types say, took 20 lines of products.
+# That an endpoint keeps its path beside routes, and what resources of other types say, took 20 lines of products,
+# and that a class is not taken for an object two of the core.
 COMPAT = "products/mcp_products/compat"
 CODE_MODE = "products/mcp_products/code_mode"
 TENANTS = "products/mcp_products/tenants"
@@ -67,8 +68,8 @@ MAX_CODE_LINES = {
     TENANTS: 880,
     VIEWS: 100,
     CODE_MODE: 600,
-    "runtime": 11_988,
-    "products": 37_618,
+    "runtime": 11_990,
+    "products": 37_619,
     LINT: 2_550,
     CARDS: 300,
     COMPAT: 6_874,

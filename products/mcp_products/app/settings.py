@@ -39,6 +39,7 @@ from mcp_runtime.usage.rules import (
     check_writable,
     is_items,
     is_number,
+    like,
 )
 
 from .components.catalog import NAMESPACE
@@ -192,15 +193,15 @@ APP_RULES: Final[Mapping[str, Rule]] = {
         lambda value: are_texts(value) and {*value} <= {*LISTS}, 'a list of "tools", "resources" and "prompts"'
     ),
     "capabilities": Rule(MAPPING.accepts, 'a dict, such as {"logging": {}}').or_none(),
-    "keys": Rule(lambda value: hasattr(value, "lifetime"), "a KeyRing").or_none(),
+    "keys": like("a KeyRing", "lifetime").or_none(),
     "rate_limits": Rule(_are_handler_rates, 'a dict such as {"call_tool": RateLimit(10, burst=50)}').or_none(),
     "cache_hints": Rule(
         lambda value: _are_values(value, lambda item: isinstance(item, CacheHint)),
         'a dict such as {"list_tools": CacheHint(60, "public")}',
     ).or_none(),
-    "tenant": Rule(lambda value: hasattr(value, "around_dispatch"), "Tenants(by=…, limits=Limits(…))").or_none(),
+    "tenant": like("Tenants(by=…, limits=Limits(…))", "around_dispatch").or_none(),
     "middleware": Rule(is_items, "a list of middleware objects"),
-    "tasks": Rule(lambda value: not isinstance(value, (bool, str, int)), "a TaskStore").or_none(),
+    "tasks": like("a TaskStore, with the methods add, get and update", "add", "get", "update").or_none(),
 }
 
 

@@ -27,6 +27,7 @@ from ..usage.rules import (
     check_values,
     check_variables,
     is_items,
+    like,
     number_variable,
     shown,
 )
@@ -64,7 +65,7 @@ STDIO_RULES: Final[Mapping[str, Rule]] = {
     "max_bytes": COUNT,
 }
 HTTP_RULES: Final[Mapping[str, Rule]] = {
-    "http": Rule(lambda value: hasattr(value, "login_timeout"), "HTTPOptions(…)").or_none(),
+    "http": like("HTTPOptions(…)", "login_timeout").or_none(),
 }
 
 
@@ -176,9 +177,9 @@ _RULES: Final[Mapping[str, Rule]] = {
     "origins": _ORIGINS.or_none(),
     "owner": FUNCTION,
     "routes": Rule(is_items, 'a list of Starlette routes, such as [Route("/health", health)]'),
-    "auth": Rule(lambda it: hasattr(it, "authenticator") and type(it) is not type, "a ResourceServer").or_none(),
-    "event_store": Rule(lambda value: not isinstance(value, (str, bytes, bool)), "an EventStore").or_none(),
-    "limits": Rule(lambda value: hasattr(value, "max_body"), "HTTPLimits(…)"),
+    "auth": like("a ResourceServer", "authenticator").or_none(),
+    "event_store": like("an EventStore, with the methods add, after and drop", "add", "after", "drop").or_none(),
+    "limits": like("HTTPLimits(…)", "max_body"),
     "legacy_sse": FLAG,
     "json_response": FLAG,
     "stateless_http": FLAG,

@@ -68,7 +68,7 @@ from ..session.interfaces import (
 from ..session.requests import DEFAULT_OPTIONS, Params, RequestKeywords, RequestOptions, with_timeout_of
 from ..session.session import Session
 from ..usage.keywords import checked
-from ..usage.rules import FLAG, FUNCTION, MAPPING, SECONDS, TEXT, Rule, is_items
+from ..usage.rules import FLAG, FUNCTION, MAPPING, SECONDS, TEXT, Rule, is_items, like
 from .input_required import InputAnswers, prepare_handlers
 from .negotiation import discovery_options, send_initialized, set_transport_revision, supported_versions
 from .subscriptions import ClientRoots, ResultCache, SubscriptionManager
@@ -104,12 +104,11 @@ class EventKeywords(TypedDict, total=False):
     strict: bool
 
 
+_CACHE: Final = like("a ClientResponseCache", "handle_change")
+
+
 def _are_packages(value: Any) -> bool:
     return is_items(value) and all(hasattr(item, "methods") for item in value)
-
-
-def _is_cache(value: Any) -> bool:
-    return isinstance(value, bool) or hasattr(value, "handle_change")
 
 
 def _are_rate_limits(value: Any) -> bool:
@@ -129,8 +128,8 @@ RULES: Final[Mapping[str, Rule]] = {
     "on_close": Rule(callable, "a function of an error or None").or_none(),
     "on_error": Rule(callable, "a function of an exception").or_none(),
     "extensions": Rule(_are_packages, "a list of packages of mcp_generated.extensions"),
-    "cache": Rule(_is_cache, "True, False or a ClientResponseCache"),
-    "roots": Rule(lambda value: hasattr(value, "list_changed_row"), 'FileRoots("folder", …)').or_none(),
+    "cache": Rule(lambda it: isinstance(it, bool) or _CACHE.accepts(it), "True, False or a ClientResponseCache"),
+    "roots": like('FileRoots("folder", …)', "list_changed_row").or_none(),
 }
 
 

@@ -15,7 +15,7 @@ from ..protocol.records import records
 from ..protocol.revision import Direction, Handshake, Notification, Sent, Stateless
 from ..session.requests import DEFAULT_OPTIONS, Params, RequestOptions
 from ..usage.keywords import NoKeywords, checked, refuse_missing
-from ..usage.rules import MAPPING, TEXT, Rule, check_writable
+from ..usage.rules import MAPPING, TEXT, Rule, check_writable, like
 from .context import ConnectionState, SessionState
 from .context import ServerContext as ServerContext
 from .limits import DEFAULT_RATES, check_handlers, client_rates, limit_rates, require_scopes
@@ -39,7 +39,7 @@ RULES: Final[Mapping[str, Rule]] = {
     "instructions": TEXT.or_none(),
     "capabilities": Rule(MAPPING.accepts, 'a dict, such as {"logging": {}}').or_none(),
     "rate_limits": Rule(MAPPING.accepts, 'a dict such as {"call_tool": RateLimit(10, burst=50)}').or_none(),
-    "tenant": Rule(lambda value: hasattr(value, "around_dispatch"), "Tenants(by=…, limits=Limits(…))").or_none(),
+    "tenant": like("Tenants(by=…, limits=Limits(…))", "around_dispatch").or_none(),
     "cache_hints": Rule(MAPPING.accepts, 'a dict such as {"list_tools": CacheHint(60, "public")}').or_none(),
 }
 

@@ -78,6 +78,11 @@ def instance(kind: type[Any] | tuple[type[Any], ...], expected: str) -> Rule:
     return Rule(lambda value: isinstance(value, kind), expected)
 
 
+def like(expected: str, *attributes: str) -> Rule:
+    """Return the rule that a value is an object with these attributes; a class, which has them too, is not one."""
+    return Rule(lambda it: not isinstance(it, type) and all(hasattr(it, name) for name in attributes), expected)
+
+
 def _is_headers(value: Any) -> bool:
     """Return True for a dict of strings that HTTP can send: a line end would begin another header."""
     if not isinstance(value, Mapping):

@@ -5,7 +5,8 @@ A table `modules.toml` has a row for each module, with the names it has and wher
 * `types`: types of the form of the table, those of `mcp_generated.compat.types_v1` or `types_v2`;
 * `compat`: names of `mcp_generated.compat`;
 * `from`: other modules, each with its names, or with `Name=Other` for a name that another has there;
-* `absent`: names without a counterpart: each is a class that raises where it is used;
+* `absent`: names without a counterpart: each is a class that raises where it is used, and says what to write instead if
+  `migrate` has a line for it;
 * `text`: lines of Python;
 * `file`: the file of the module in the folder `own`, for what only a program with the original names needs.
 """
@@ -35,19 +36,22 @@ _MAIN: Final = """\
 
 import sys
 from importlib.metadata import version
-
 import mcp
-
 
 def main() -> None:
     if sys.argv[1:] not in ([], ["version"], ["--version"]):
         sys.exit(f"mcp: {' '.join(sys.argv[1:])!r} is not here: write mcp --version, or mcp-codegen --help")
     print(mcp.__doc__, version("mcp"))
 
-
 if __name__ == "__main__":
     main()
 """
+
+
+_RULES: Final = Path(__file__).parents[2] / "codegen" / "mcp_codegen" / "migrate" / "rules.toml"
+_ABSENT: Final = tomllib.loads(_RULES.read_text(encoding="utf-8"))["rules"]["absent"]
+_REMEDIES: Final = {name: rule["reason"] for rule in _ABSENT for name in rule["name"].split()}
+"""What to write instead of names without a counterpart, as `mcp-generated migrate` says it."""
 
 
 def read_table(folder: Path) -> dict[str, dict[str, Any]]:
@@ -90,9 +94,8 @@ def _lines(name: str, row: Mapping[str, Any], form: str, is_package: bool, rows:
             yield f"from {source} import {there or here} as {here}"
     if absent := row.get("absent", "").split():
         yield "from mcp_products.compat.forms.absent import absent as _absent"
-    for item in absent:
-        own.append(item)
-        yield f'{item} = _absent("{name}.{item}")'
+    yield from (f"{item} = _absent({f'{name}.{item}'!r}, {_REMEDIES.get(item, '')!r})" for item in absent)
+    own += absent
     if "text" in row:
         yield row["text"]
     if is_package and (children := [child for child in _children(name, rows) if child not in own]):

@@ -27,7 +27,6 @@ from mcp_products.compat.sessions.client import (
 )
 from mcp_products.compat.sessions.client_session import ClientSession as ClientSession
 from mcp_products.compat.words import STANDALONE
-from pydantic import BaseModel
 
 from ..app import App as App
 from ..app import Context as Context
@@ -381,7 +380,6 @@ class Server(LowLevelServer[StateT, RequestDataT]):
 
     newest: ClassVar[type[BaseServer]] = _Newest
     handshake: ClassVar[type[BaseServer]] = _Handshake
-    capabilities_type: ClassVar[type[BaseModel]] = _types.ServerCapabilities
 
 
 FORM.bind(__name__.removesuffix(".compat"))

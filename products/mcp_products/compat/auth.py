@@ -410,7 +410,9 @@ class OfficialUser:
         """Create the user of an access token."""
         self.access_token = auth_info
         self.scopes = auth_info.scopes
-        self.username = self.display_name = self.identity = auth_info.client_id
+        self.username = self.display_name = auth_info.client_id
+        issuer = (auth_info.claims or {}).get("iss")
+        self.identity = repr((issuer, auth_info.client_id, auth_info.subject))  # Sessions are those of one user.
 
 
 class TokenClaims(dict[str, Any]):

@@ -6,6 +6,7 @@ import copy
 import inspect
 from collections.abc import Callable, Mapping
 from contextvars import ContextVar
+from importlib.util import find_spec
 from typing import Any, ClassVar, Final, Generic, Self, cast
 
 from pydantic.fields import FieldInfo
@@ -14,6 +15,7 @@ from mcp_products.app.context import current
 from mcp_products.app.context.request_context import RequestContext
 from mcp_products.app.context.request_views import ServerSession
 from mcp_products.app.context.state_attribute import FirstT, RequestT, StateT
+from mcp_runtime._lazy import LazyModule
 from mcp_runtime.errors import LocalError
 from mcp_runtime.server.context import ServerContext
 
@@ -21,6 +23,7 @@ from .auth import OfficialAccessToken, OfficialUser, access_token_of
 from .forms.errors import received_errors
 from .forms.form import official
 
+starlette: Any = LazyModule("starlette.requests")  # It needs the extra `http`, as what serves such requests does.
 CURRENT: Final[ContextVar[ServerContext]] = ContextVar("the context of the request that a low-level handler serves")
 
 
@@ -43,6 +46,15 @@ class OfficialRequestContext(RequestContext[FirstT, StateT, RequestT], Generic[F
     def context(self) -> Any:
         """The context of the runtime that this is a view of."""
         return self._ctx
+
+    @property
+    def request(self) -> Any:
+        """The HTTP request, as Starlette has it; None over stdio and in memory."""
+        return _of_starlette(super().request)
+
+
+def _of_starlette(request: Any) -> Any:
+    return request if request is None or find_spec("starlette") is None else starlette.Request(request.scope)
 
 
 class RequestVariable:
@@ -203,4 +215,4 @@ def get_context() -> Any:
 
 def get_http_request() -> Any:
     """Return the HTTP request that is handled now. Raises NoRequestError outside of HTTP."""
-    return _in_request(current.get_http_request)
+    return _of_starlette(_in_request(current.get_http_request))

@@ -411,7 +411,6 @@ class LowLevelServer(HandlerDecorators, Generic[StateT, RequestDataT]):
     """The sessions of the last HTTP application: `async with server.session_manager.run()` ends them."""
     newest: ClassVar[type[BaseServer]]
     handshake: ClassVar[type[BaseServer]]
-    capabilities_type: ClassVar[type[BaseModel]]
 
     def __init__(
         self,
@@ -466,8 +465,7 @@ class LowLevelServer(HandlerDecorators, Generic[StateT, RequestDataT]):
     @property
     def request_context(self) -> OfficialRequestContext[Any, StateT, RequestDataT]:
         """The request that the running handler serves. Raises LookupError outside of handlers."""
-        request: OfficialRequestContext[Any, StateT, RequestDataT] = request_ctx.get()
-        return request
+        return cast("OfficialRequestContext[Any, StateT, RequestDataT]", request_ctx.get())
 
     def get_capabilities(
         self,
@@ -481,8 +479,7 @@ class LowLevelServer(HandlerDecorators, Generic[StateT, RequestDataT]):
         }
         if experimental_capabilities:
             declared["experimental"] = dict(experimental_capabilities)
-        server = self._create({"capabilities": declared})
-        return self.capabilities_type.model_validate(server.capabilities)
+        return FORM.types.ServerCapabilities.model_validate(self._create({"capabilities": declared}).capabilities)
 
     def create_initialization_options(
         self,

@@ -77,7 +77,7 @@ class SamplingHandler:
         Raises JSONRPCError for content that the provider does not accept, and what the provider's client raises.
         """
         params: Any = next(argument for argument in arguments if isinstance(argument, BaseModel))
-        fields: dict[str, Any] = params.model_dump()
+        fields: dict[str, Any] = params.model_dump(by_alias=True, exclude_none=True)
         model = choose_model(params.model_preferences, self.models)
         messages = [(message["role"], blocks_of(message["content"])) for message in fields["messages"]]
         model, blocks, reason = await self.create(model, messages, fields)

@@ -37,8 +37,8 @@ class OriginPolicy:
 
     def check(self, headers: Headers) -> HTTPError | None:
         """Return the error to reject a request with because of its Host or Origin, None if both are allowed."""
-        host = headers.get("host")
-        if not host:
+        host = headers.get("host", "")
+        if not host and "*" not in self.hosts:
             return HTTPError(400, "the Host header is missing")
         if "*" not in self.hosts and not self._is_allowed_host(host.lower()):
             shown = host[:_MAX_SHOWN]

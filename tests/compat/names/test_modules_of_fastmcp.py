@@ -71,22 +71,73 @@ async def main():
 asyncio.run(main())
 """
 
+OF_THE_APP = """
+import asyncio
+from types import SimpleNamespace
+from fastmcp import Client, Context, FastMCP
+from fastmcp.client.sampling.handlers.anthropic import AnthropicSamplingHandler
+from fastmcp.server.dependencies import CurrentFastMCP, Progress, get_server
+from fastmcp.server.middleware.error_handling import ErrorHandlingMiddleware
+from fastmcp.server.middleware.logging import StructuredLoggingMiddleware
+from fastmcp.server.middleware.rate_limiting import RateLimitingMiddleware
+from fastmcp.server.middleware.timing import TimingMiddleware
+from fastmcp.server.transforms.search import RegexSearchTransform
+from mcp_types import ImageContent, SamplingMessage
+
+asked = []
+
+class Messages:
+    async def create(self, **keywords):
+        asked.append(keywords)
+        block = SimpleNamespace(type="text", text="a cat", model_dump=lambda **_: {"type": "text", "text": "a cat"})
+        return SimpleNamespace(model="m", stop_reason="end_turn", content=[block])
+
+middleware = [TimingMiddleware(), ErrorHandlingMiddleware(), StructuredLoggingMiddleware(), RateLimitingMiddleware()]
+server = FastMCP("zoo", middleware=middleware)
+
+@server.tool
+async def look(ctx: Context, app=CurrentFastMCP(), progress: Progress = Progress()) -> str:
+    await progress.set_total(1)
+    assert app.name == get_server().name == "zoo"
+    image = ImageContent(type="image", data="aGk=", mime_type="image/png")
+    return (await ctx.sample([SamplingMessage(role="user", content=image)], max_tokens=7)).text
+
+async def main():
+    handler = AnthropicSamplingHandler("claude", client=SimpleNamespace(messages=Messages()))
+    async with Client(server, mode="legacy", sampling_handler=handler) as client:
+        assert (await client.call_tool("look")).data == "a cat"
+    assert asked[0]["max_tokens"] == 7 and asked[0]["messages"][0]["content"][0]["source"]["media_type"] == "image/png"
+    async with Client(FastMCP("found", transforms=[RegexSearchTransform()])) as client:
+        print(sorted(tool.name for tool in await client.list_tools()))
+
+asyncio.run(main())
+"""
+
+
+def test_what_an_app_has_by_the_same_name_is_there(tmp_path: Path) -> None:
+    done = run_program(OF_THE_APP, tmp_path)
+    assert done.stdout.strip() == "['call_tool', 'search_tools']", done.stdout + done.stderr
+
 
 def test_a_program_uses_them(tmp_path: Path) -> None:
+    done = run_program(PROGRAM, tmp_path)
+    assert done.returncode == 0, done.stderr
+    assert "refused Cannot specify a name" in done.stdout
+    assert "fastmcp.settings.log_level has no effect here" in done.stderr
+
+
+def run_program(program: str, tmp_path: Path) -> subprocess.CompletedProcess[str]:
     sys.path.insert(0, str(ROOT / "products" / "names"))
     try:
         import hatch_build
     finally:
         sys.path.pop(0)
     hatch_build.write(tmp_path / "names", "v2")
-    (tmp_path / "program.py").write_text(PROGRAM)
+    (tmp_path / "program.py").write_text(program)
     path = os.pathsep.join(
         str(item) for item in (tmp_path / "names", *(ROOT / name for name in ("runtime", "products", "generated")))
     )
     environment = {**os.environ, "PYTHONPATH": path}
-    done = subprocess.run(
+    return subprocess.run(
         [sys.executable, "program.py"], cwd=tmp_path, env=environment, capture_output=True, text=True, timeout=120
     )
-    assert done.returncode == 0, done.stderr
-    assert "refused Cannot specify a name" in done.stdout
-    assert "fastmcp.settings.log_level has no effect here" in done.stderr

@@ -148,6 +148,73 @@ def test_names_without_a_counterpart_say_so_where_they_are_used(tmp_path: Path) 
     assert run(tmp_path, path, "-c", "from mcp.client.streamable_http import streamablehttp_client").returncode == 1
 
 
+ABSENT = """
+from fastmcp.exceptions import AuthorizationError
+from fastmcp.server.auth import MultiAuth, RemoteAuthProvider
+from fastmcp.server.auth.cimd import CIMDClientManager
+from fastmcp.server.auth.jwt_issuer import JWTIssuer
+from fastmcp.server.providers.proxy import ProxyClient
+from fastmcp.server.transforms import Transform
+from mcp.client.extension import ResultClaim
+from mcp.server.extension import Extension
+from mcp.server.subscriptions import ListenHandler
+
+class Own(Transform):
+    def __init__(self):
+        self.seen = []
+
+try:
+    raise KeyError("that of the program")
+except (AuthorizationError, KeyError) as error:
+    print(error)
+for kind in (
+    CIMDClientManager, Extension, JWTIssuer, ListenHandler, MultiAuth, Own, ProxyClient, RemoteAuthProvider, ResultClaim
+):
+    try:
+        kind()
+        print(kind, "was made")
+    except NotImplementedError as error:
+        told = str(error).partition("mcp-generated; ")[2]
+        print(kind.__name__, any(word in told for word in ("write ", "subclass ", "leave it out", "signs tokens")))
+"""
+
+
+@pytest.mark.long
+def test_a_name_without_a_counterpart_says_what_to_write_instead(tmp_path: Path) -> None:
+    done = run(tmp_path, written(tmp_path, "v2"), "-c", ABSENT)
+    first, *lines = done.stdout.splitlines()
+    assert "that of the program" in first and len(lines) == 9, done.stderr
+    assert all(line.endswith(" True") for line in lines), done.stdout
+
+
+SAME_NAMES = {
+    "v1": """
+from mcp.server import Server
+from mcp.server.fastmcp.server import MCPServer
+from mcp.server.lowlevel.server import lifespan
+assert MCPServer is Server
+""",
+    "v2": """
+import mcp_types
+from mcp.client.streamable_http import RequestContext
+from mcp.server.lowlevel.server import lifespan
+from mcp.server.mcpserver.resolve import Tool
+assert Tool is mcp_types.Tool
+assert not hasattr(RequestContext, "session")
+""",
+}
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("form", FORMS)
+def test_no_name_is_another_thing_of_the_same_name(form: str, tmp_path: Path) -> None:
+    made = (
+        f"{SAME_NAMES[form]}import asyncio\nasync def main():\n    async with lifespan(None) as state: print(state)\n"
+    )
+    done = run(tmp_path, written(tmp_path, form), "-c", f"{made}asyncio.run(main())")
+    assert done.stdout.strip() == "{}", done.stderr
+
+
 def test_the_packages_refuse_originals_besides_them(tmp_path: Path) -> None:
     path = written(tmp_path, "v2")
     original = tmp_path / "names" / "mcp_types-2.3.0.dist-info"

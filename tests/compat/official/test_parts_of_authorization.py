@@ -22,6 +22,8 @@ from mcp_generated.compat import (
     BearerAuthBackend,
     OAuthClientInformationFull,
     RequireAuthMiddleware,
+    Server,
+    StreamableHTTPSessionManager,
     auth_context_var,
     build_resource_metadata_url,
     create_protected_resource_routes,
@@ -120,6 +122,32 @@ async def test_an_application_of_its_own_is_protected(application: Starlette, he
         assert f'error="{code}"' in challenge and "resource_metadata=" in challenge
         assert response.json()["error"] == code
     assert auth_context_var.get() is None
+
+
+class Users:
+    async def verify_token(self, token: str) -> AccessToken | None:
+        subject, _, issuer = token.partition("@")
+        claims = {"iss": issuer} if issuer else None
+        return AccessToken(token=token, client_id="app", scopes=[], subject=subject, claims=claims)
+
+
+async def test_a_session_is_that_of_one_user_of_a_client() -> None:
+    manager = StreamableHTTPSessionManager(Server("shop"), json_response=True)
+    backend = BearerAuthBackend(Users())
+    application = AuthenticationMiddleware(manager, backend=backend)
+    headers = {"accept": "application/json, text/event-stream"}
+    declared = {"capabilities": {}, "clientInfo": {"name": "c", "version": "1"}}
+    opening = {"jsonrpc": "2.0", "id": 1, "method": "initialize"}
+    ping = {"jsonrpc": "2.0", "id": 2, "method": "ping"}
+    async with manager.run(), client_of(application) as http:
+
+        async def post(token: str, message: dict[str, Any], **further: str) -> httpx2.Response:
+            return await http.post("/", json=message, headers={"authorization": f"Bearer {token}"} | headers | further)
+
+        opened = await post("ann@one", opening | {"params": {"protocolVersion": "2025-11-25", **declared}})
+        session = {"mcp-session-id": opened.headers["mcp-session-id"]}
+        answers = [(await post(who, ping, **session)).status_code for who in ("ann@one", "bob@one", "ann@two", "ann")]
+    assert answers == [200, 404, 404, 404]
 
 
 async def test_users_without_credentials_have_no_scopes() -> None:

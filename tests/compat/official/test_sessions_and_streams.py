@@ -12,20 +12,24 @@ import anyio
 import httpx2
 import pytest
 from pydantic import Field, TypeAdapter
+from starlette.requests import Request
 from support.processes import free_port
 
 from mcp_generated.compat import (
     Client,
     ClientSession,
+    ClientSessionGroup,
     Context,
     MCPError,
     McpError,
     MCPServer,
     Server,
     StdioServerParameters,
+    StreamableHTTPSessionManager,
     create_connected_server_and_client_session,
     sse_client,
     stdio_client,
+    streamable_http_client,
     types,
 )
 from mcp_products.compat.components import Tool
@@ -268,3 +272,90 @@ async def test_a_request_after_the_end_of_a_connection_raises_its_error() -> Non
         with pytest.raises((McpError, anyio.ClosedResourceError, anyio.BrokenResourceError)) as raised:
             await session.send_ping()
         assert getattr(raised.value, "code", None) == types.CONNECTION_CLOSED
+
+
+async def test_a_request_that_the_program_cancels_by_its_id_ends() -> None:
+    started, ended = anyio.Event(), anyio.Event()
+    server = Server("slow")
+
+    @server.call_tool(validate_input=False)
+    async def call(name: str, arguments: Any) -> Any:
+        started.set()
+        await anyio.sleep_forever()
+
+    async with create_connected_server_and_client_session(server) as session, anyio.create_task_group() as group:
+
+        async def wait() -> None:
+            with pytest.raises(McpError, match="Request cancelled"):
+                await session.call_tool("wait")
+            ended.set()
+
+        group.start_soon(wait)
+        await started.wait()
+        for id in range(3):  # The ids of other requests end nothing.
+            params = types.CancelledNotificationParams(request_id=id)
+            await session.send_notification(types.CancelledNotification(params=params))
+        with anyio.fail_after(10):
+            await ended.wait()
+        assert (await session.send_ping()) is not None
+
+
+async def test_a_log_message_of_a_session_has_no_warning_of_another_name(recwarn: pytest.WarningsRecorder) -> None:
+    server, seen = Server("talker"), []
+
+    @server.call_tool(validate_input=False)
+    async def call(name: str, arguments: Any) -> Any:
+        await server.request_context.session.send_log_message(level="info", data="hello")
+        return []
+
+    async def log(params: Any) -> None:
+        seen.append(params.data)
+
+    async with create_connected_server_and_client_session(server, logging_callback=log) as session:
+        await session.call_tool("say")
+    assert seen == ["hello"] and not [item for item in recwarn if "deprecated" in str(item.message)]
+
+
+async def test_the_tool_of_a_result_that_is_not_listed_is_told_in_the_log(caplog: pytest.LogCaptureFixture) -> None:
+    server = Server("hidden")
+
+    @server.call_tool(validate_input=False)
+    async def call(name: str, arguments: Any) -> Any:
+        return {"found": 1}
+
+    async with create_connected_server_and_client_session(server) as session:
+        assert (await session.call_tool("secret")).structured_content == {"found": 1}
+    assert "Tool secret not listed by server" in caplog.text
+
+
+async def test_a_group_has_no_session_that_it_did_not_connect() -> None:
+    async with create_connected_server_and_client_session(shop()) as session, ClientSessionGroup() as group:
+        with pytest.raises(McpError, match="not managed"):
+            await group.disconnect_from_server(session)
+        await group.connect_with_session(session.server_info, session)
+        assert "add" in group.tools
+        await group.disconnect_from_server(session)
+        assert not group.tools
+
+
+def test_capabilities_are_types_of_the_form() -> None:
+    server = Server("empty")
+    assert type(server.get_capabilities()) is types.ServerCapabilities
+
+
+async def test_the_request_of_a_handler_is_one_of_starlette() -> None:
+    server, found = Server("web"), list[Any]()
+
+    @server.call_tool(validate_input=False)
+    async def call(name: str, arguments: Any) -> Any:
+        found.append(server.request_context.request)
+        return []
+
+    manager = StreamableHTTPSessionManager(server, json_response=True, stateless=True)
+    async with manager.run():
+        transport = httpx2.ASGITransport(app=manager)
+        async with httpx2.AsyncClient(transport=transport, headers={"x-own": "1"}) as http:
+            async with Client(streamable_http_client("http://localhost/mcp", http_client=http)) as client:
+                await client.call_tool("look")
+    [request] = found
+    assert isinstance(request, Request) and request.headers["X-Own"] == "1"

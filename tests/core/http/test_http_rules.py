@@ -62,6 +62,7 @@ def test_hosts_and_origins_can_be_named() -> None:
     assert named.check({"host": "api.example.com"}) is not None
     assert named.check({"host": "api.example.com:8443", "origin": "http://localhost"}) is not None
     assert OriginPolicy.create(["*"], None).check({"host": "anything"}) is None
+    assert OriginPolicy.create(["*"], None).check({}) is None
 
 
 @pytest.mark.parametrize(

@@ -177,7 +177,8 @@ class ServerSession(Watched):
         self, level: Level, data: Any, logger: str | None = None, related_request_id: Any = None
     ) -> None:
         """Send a log message; the arguments are those of `ctx.log`."""
-        await self._ctx.log(level, data, logger)
+        log: Any = type(self._ctx).log  # It has a warning for who calls it by this name; a session has no such one.
+        await getattr(log, "__wrapped__", log)(self._ctx, level, data, logger)
 
     async def report_progress(self, progress: float, total: float | None = None, message: str | None = None) -> None:
         """Send a progress notification; the arguments are those of `ctx.report_progress`."""

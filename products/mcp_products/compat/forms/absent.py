@@ -18,18 +18,23 @@ MARK: Final = "generated"
 """What the local part of our versions begins with: `2.3.0+generated.0.2.0`."""
 
 
-def absent(name: str) -> Any:
-    """Return a class that raises NotImplementedError where it is called: for a name without a counterpart."""
+def absent(name: str, remedy: str = "") -> Any:
+    """Return a class that raises NotImplementedError where it is called: for a name without a counterpart.
 
-    def refuse(self: object, *arguments: object, **keywords: object) -> None:
-        raise NotImplementedError(f"{name} has no counterpart in mcp-generated; docs/frameworks.md lists what has one")
+    `remedy` is what to write instead. That of an error is one, which nothing raises, so that programs can catch it.
+    """
+
+    def refuse(cls: object, *arguments: object, **keywords: object) -> None:
+        told = remedy or "docs/frameworks.md lists what has one"
+        raise NotImplementedError(f"{name} has no counterpart in mcp-generated; {told}")
 
     members: dict[str, Any] = {
-        "__init__": refuse,
+        "__new__": refuse,  # A subclass of a program has an `__init__` of its own.
         "__module__": name.rpartition(".")[0],
         "__class_getitem__": classmethod(GenericAlias),
     }
-    return type(name.rpartition(".")[2], (), members)
+    bases = (Exception,) if name.endswith("Error") else ()
+    return type(name.rpartition(".")[2], bases, members)
 
 
 def modules_of(package: str, names: Sequence[str]) -> Callable[[str], Any]:

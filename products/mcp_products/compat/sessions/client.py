@@ -9,6 +9,7 @@ from functools import partial
 from typing import Any, Final, Generic, Protocol, Self, TypedDict, Unpack, cast
 
 import anyio
+from pydantic.alias_generators import to_camel
 from typing_extensions import TypeVar
 
 from mcp_products.app.app import BaseApp
@@ -120,24 +121,16 @@ class Subscription(AsyncIterator[ServerEvent]):
 
 
 @asynccontextmanager
-async def listen(
-    session: Any,
-    *,
-    tools_list_changed: bool = False,
-    prompts_list_changed: bool = False,
-    resources_list_changed: bool = False,
-    resource_subscriptions: Sequence[str] = (),
-) -> AsyncGenerator[Subscription]:
+async def listen(session: Any, **kinds: Unpack[ListenKeywords]) -> AsyncGenerator[Subscription]:
     """Yield the changes that a server of the newest version announces, when it has accepted the subscription.
 
-    Raises ListenNotSupportedError for an older version, McpError for a refusal, and TimeoutError.
+    Raises ListenNotSupportedError for an older version, McpError for a refusal, TimeoutError, and TypeError for another
+    keyword.
     """
+    client_session.refuse_others("listen()", kinds, ListenKeywords)
     if session.protocol_version not in FORM.stateless:
         raise ListenNotSupportedError(session.protocol_version)
-    kinds = {"tools": tools_list_changed, "prompts": prompts_list_changed, "resources": resources_list_changed}
-    wanted: dict[str, Any] = {f"{kind}ListChanged": True for kind, is_wanted in kinds.items() if is_wanted}
-    if resource_subscriptions:
-        wanted["resourceSubscriptions"] = [*resource_subscriptions]
+    wanted: dict[str, Any] = {to_camel(name): value for name, value in kinds.items() if value}
     made = Subscription()
     try:
         await session.subscribe(wanted, made)

@@ -383,11 +383,8 @@ class ClientSession(SessionRequests):
         read_timeout_seconds: float | timedelta | None = None,
         progress_callback: OnProgress | None = None,
         *,
-        input_responses: Mapping[str, Any] | None = None,
-        request_state: str | None = None,
         meta: Any = None,
-        allow_input_required: bool = False,
-        allow_claimed: bool = False,
+        **rounds: Unpack[Rounds],
     ) -> Any:
         """Call a tool, and return the result.
 
@@ -395,8 +392,6 @@ class ClientSession(SessionRequests):
         """
         params = {"name": name, "arguments": arguments, "_meta": meta}
         options = {"request_read_timeout_seconds": read_timeout_seconds, "progress_callback": progress_callback}
-        rounds = Rounds(input_responses=input_responses, request_state=request_state)
-        rounds["allow_input_required"] = allow_input_required
         result = await self._send_with_rounds("CallTool", params, rounds, options)
         if isinstance(result, FORM.types.CallToolResult) and not field_of(result, "is_error"):
             await self.validate_tool_result(name, result)
@@ -434,8 +429,9 @@ class ClientSession(SessionRequests):
                 await self.list_tools()
             except McpError as error:  # A server of handlers need not list its tools.
                 _log.debug("the tools are not listed: %s", error)
-        schema = self._output_schemas.get(name)
-        if schema is None:
+        if name not in self._output_schemas:
+            _log.warning("Tool %s not listed by server, cannot validate any structured content", name)
+        if (schema := self._output_schemas.get(name)) is None:
             return
         content = field_of(result, "structured_content")
         if content is None:

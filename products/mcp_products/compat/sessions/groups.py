@@ -121,11 +121,12 @@ class ClientSessionGroup:
         return session
 
     async def disconnect_from_server(self, session: ClientSession) -> None:
-        """Close a session, and remove what its server has."""
+        """Close a session, and remove what its server has. Raises McpError for a session of no server of the group."""
+        if session not in self._stacks:
+            raise McpError(FORM.types.INVALID_PARAMS, "Provided session is not managed or already disconnected.")
         for kind, name in [key for key, owner in self._owners.items() if owner is session]:
             del getattr(self, kind)[name], self._owners[kind, name]
-        if (stack := self._stacks.pop(session, None)) is not None:
-            await stack.aclose()
+        await self._stacks.pop(session).aclose()
 
     async def call_tool(
         self, name: str, arguments: dict[str, Any] | None = None, **options: Unpack[ToolCallKeywords]

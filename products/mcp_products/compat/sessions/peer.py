@@ -105,8 +105,10 @@ class Peer:
             await self.notify(FORM.method("CancelledNotification"), {"requestId": id})
 
     async def notify(self, method: str, params: dict[str, Any] | None) -> None:
-        """Send a notification."""
+        """Send a notification. One that cancels a request ends it here, since servers need not answer it any more."""
         await self._send({"method": method, "params": params})
+        if method == FORM.method("CancelledNotification"):
+            self._settle({"id": (params or {}).get("requestId"), **failure(0, "Request cancelled")})
 
     async def _send(self, fields: dict[str, Any], metadata: MessageMetadata = None) -> None:
         """Send the message of these fields, but those that are None."""
@@ -152,9 +154,9 @@ class Peer:
         id: Any = raw.get("id")
         if id not in self._pending and isinstance(id, str) and id.isdigit():
             id = int(id)  # A server that has answered with the text of a number.
-        if (waiting := self._pending.get(id)) is not None:
-            waiting.send_nowait(raw)
-        else:
+        try:
+            self._pending[id].send_nowait(raw)
+        except (KeyError, anyio.WouldBlock, *CLOSED):  # A second response to one request is no better.
             _log.debug("a response to no request: %r", id)
 
     def _apply(self, raw: dict[str, Any]) -> None:

@@ -25,7 +25,6 @@ _WHAT: Final = "by the names of mcp-generated; this is not the original package"
 _CHECK: Final = """\
 from mcp_products.compat.forms.absent import refuse_originals as _refuse_originals
 from mcp_products.compat.forms.form import FORM as _FORM
-
 _refuse_originals({package!r})
 _FORM.choose({form!r})
 """

@@ -112,8 +112,8 @@ def write_files(files: Files) -> list[Path]:
         if not isinstance(error, OSError):
             raise
         raise OutputError(
-            f"{error.filename}: cannot be written: {error.strerror}; nothing was changed, choose another "
-            "path or fix its permissions"
+            f"{error.filename2 or error.filename}: cannot be written: {error.strerror}; nothing was changed, choose "
+            "another path or fix its permissions"
         ) from error
     return changed
 
@@ -140,7 +140,11 @@ def staged_file(path: Path, data: bytes, *, private: bool = False) -> Path:
     OSError, and has left nothing.
     """
     temporary = path.with_name(f".{path.name}.{secrets.token_hex(8)}.tmp")  # A name that nobody can guess.
-    write_new(temporary, data, path, private=private)
+    try:
+        write_new(temporary, data, path, private=private)
+    except OSError as error:
+        error.filename = str(path)
+        raise
     return temporary
 
 

@@ -116,6 +116,57 @@ def test_a_broken_schema_is_one_clear_line_and_leaves_the_old_output(
     assert contents(tmp_path / "out") == before
 
 
+@pytest.mark.parametrize("words", [("--all", "--output", "out"), ("list",), ("explore",), ("clarity",)], ids="-".join)
+def test_a_folder_of_schemas_without_a_revision_is_named(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, words: tuple[str, ...]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    result = run(*words, "--schema", tmp_path)
+    assert (result.exit_code, result.output) == (
+        2,
+        f"error: {tmp_path}: this folder has no revision; pass a folder of schemas with --schema\n",
+    )
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ("--all", "--output", ""),
+        ("list", "--schema", ""),
+        ("explore", "--output", ""),
+        ("migrate", ""),
+    ],
+)
+def test_an_empty_path_is_not_the_current_folder(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, words: tuple[str, ...]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    result = run(*words)
+    assert result.exit_code == 2 and "it is empty; the current folder is ./" in result.output
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_the_next_command_has_the_folder_of_schemas(tmp_path: Path) -> None:
+    schema, out = tmp_path / "own schema", tmp_path / "out"
+    folder(schema, skeleton())
+    words = ("--revision", "1", "--schema", schema, "--output", out)
+    assert f"--revision 1 --schema '{schema}' --output {out} --check" in run(*words).output
+    (out / "__init__.py").unlink()
+    result = run(*words, "--check")
+    assert f"1 file is out of date. To regenerate them: mcp-codegen --revision 1 --schema '{schema}'" in result.output
+
+
+@pytest.mark.parametrize("group", ["mock", "extension", "config"])
+def test_a_group_without_its_command_shows_its_help(group: str) -> None:
+    result = run(group)
+    assert result.exit_code == 2 and result.output == run(group, "--help").output
+
+
+def test_a_bridge_without_a_server_is_told_so() -> None:
+    assert run("bridge").output == "error: no server was named; write bridge SERVER, or bridge -- COMMAND\n"
+
+
 def test_a_missing_folder_or_file_is_named(tmp_path: Path) -> None:
     assert f"{tmp_path / 'none'}: this folder does not exist" in run("list", "--schema", tmp_path / "none").output
     folder(tmp_path, skeleton())

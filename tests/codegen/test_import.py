@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner, Result
 from support.project import ROOT, needs_official, official
+from support.schemas.drafts import NEWEST
 
 from mcp_codegen.cli.main import main
 from mcp_codegen.importer.importer import as_official, differences, published
@@ -102,6 +103,14 @@ def checkout(root: Path, ts: str = TS, json_: object = None) -> Path:
 def imported(root: Path, source: Path) -> Result:
     (root / "schema").mkdir(exist_ok=True)
     return run("import", "--from", source, "--revision", "one", "--commit", "c0ffee", "--schema", root / "schema")
+
+
+def test_a_new_folder_of_schemas_begins_with_ours(tmp_path: Path) -> None:
+    source, schemas = checkout(tmp_path), tmp_path / "new" / "schemas"
+    result = run("import", "--from", source, "--revision", "one", "--commit", "0", "--schema", schemas)
+    assert f"follows {NEWEST}; " in result.output
+    ours = {path.relative_to(ROOT / "schema") for path in (ROOT / "schema").rglob("*") if path.is_file()}
+    assert ours <= {path.relative_to(schemas) for path in schemas.rglob("*")}
 
 
 def test_our_edition_keeps_what_schema_json_loses() -> None:

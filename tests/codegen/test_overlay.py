@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 import pytest
@@ -9,6 +10,7 @@ from support.schemas.invented import folder, message, record, skeleton
 
 from mcp_codegen.errors import CodegenError
 from mcp_codegen.model.ir import Object
+from mcp_codegen.model.overlay import read_docs
 
 INLINE = record({"inner": record({"a": {"type": "string"}}, "a")}, "inner")
 
@@ -54,6 +56,13 @@ def test_the_same_inline_object_of_two_places_may_share_a_name_and_another_one_m
         ("[[nonsense]]\nat = 'x'\n", "unknown table 'nonsense'"),
         ("[[name]\n", "cannot be read"),
         (row("name", at="Thing.inner", derived="ThingInner", use="X", extra="1"), "unknown key 'extra'"),
+        (row("name", at="Thing.inner", derived="ThingInner", use="X", only="1"), "`only` is a list of revisions"),
+        ("[[name]]\nat = 'Thing.inner'\nuse = 'X'\nreason = 'r'\nonly = [{}]\n", "`only` is a list of revisions"),
+        (
+            "[[name]]\nat = ['Thing.inner']\nuse = 'X'\nreason = 'r'\n",
+            "`at` and `reason` of a row of [[name]]",
+        ),
+        ("[name]\nat = 'Thing.inner'\n", "name is not a table of rows; write each row below [[name]]"),
     ],
 )
 def test_a_row_that_is_unused_untrue_or_unreadable_fails(tmp_path: Path, overlay: str, message: str) -> None:
@@ -105,3 +114,18 @@ def test_a_row_of_a_direction_stops_no_draft_that_has_a_union_or_no_such_message
 def test_a_row_of_a_direction_has_one_of_two_values(tmp_path: Path) -> None:
     with pytest.raises(CodegenError, match=r"\[\[direction\]\] has `use` = 'client_to_server' or 'server_to_client'"):
         folder(tmp_path, skeleton(), row("direction", type="LevelRequest", use="both")).revision("1")
+
+
+@pytest.mark.parametrize(
+    ("docs", "message"),
+    [
+        ("types = 5\n", "[types] and [properties] are tables of texts"),
+        ("[types]\nTool = 5\n", "the row Tool is not a text: 5"),
+        ('[properties]\n"Tool.name" = ["A name."]\n', "the row Tool.name is not a text"),
+        ('[plain]\nnames = "name"\n', '[plain] has names = ["name"]'),
+    ],
+)
+def test_a_description_that_is_not_a_text_is_named(tmp_path: Path, docs: str, message: str) -> None:
+    (tmp_path / "docs.toml").write_text(docs)
+    with pytest.raises(CodegenError, match=re.escape(message)):
+        read_docs(tmp_path / "docs.toml")

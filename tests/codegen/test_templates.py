@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from pathlib import Path
 
 import pytest
@@ -11,6 +12,9 @@ from jsonschema import Draft202012Validator
 from support.project import ROOT
 
 from mcp_codegen.cli.main import main
+from mcp_codegen.errors import CodegenError
+from mcp_codegen.paths import template_folders
+from mcp_codegen.render.source import print_template
 
 CONTRACT = ROOT / "docs" / "ir.schema.json"
 REVISION = "2025-03-26"
@@ -83,3 +87,27 @@ def test_a_template_that_is_wrong_is_one_clear_line(tmp_path: Path, name: str, t
     assert result.exit_code == 2 and result.output.count("\n") == 1, result.output
     assert message in result.output
     assert not (tmp_path / "out").exists()
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("\n{{ 1 // 0 }}", "the template sync.py.jinja2, line 2: ZeroDivisionError: "),
+        ("\n\n{{ nothing }}", "the template sync.py.jinja2, line 3: 'nothing' is undefined"),
+        ('{% extends "sync.py.jinja2" %}', "the template sync.py.jinja2, line 1: RecursionError: "),
+        ('\n{% include "other.jinja2" %}', "the template sync.py.jinja2, line 2: 'other.jinja2' not found"),
+        (b"\xff", "the template sync.py.jinja2: UnicodeDecodeError: "),
+    ],
+)
+def test_whatever_a_template_raises_is_one_line_with_its_place(tmp_path: Path, text: str | bytes, message: str) -> None:
+    (tmp_path / "sync.py.jinja2").write_bytes(text if isinstance(text, bytes) else text.encode())
+    with pytest.raises(CodegenError, match=re.escape(message)):
+        print_template("sync.py.jinja2", {}, template_folders(tmp_path))
+
+
+def test_what_a_template_of_types_raises_is_one_line_with_its_place(tmp_path: Path) -> None:
+    path = tmp_path / "own" / "types" / "pydantic_v2" / "BaseModel.jinja2"
+    path.parent.mkdir(parents=True)
+    path.write_text("\n{{ 1 // 0 }}")
+    result = run("--revision", REVISION, "--templates", tmp_path / "own", "--output", tmp_path / "out")
+    assert result.exit_code == 2 and "error: the template BaseModel.jinja2, line 2: ZeroDivisionError" in result.output

@@ -73,7 +73,7 @@ MAX_CODE_LINES = {
     LINT: 2_550,
     CARDS: 300,
     COMPAT: 6_874,
-    "codegen": 17_830,
+    "codegen": 17_990,  # Wrong rows, paths, templates and folders of schemas are named.
     MIGRATE: 1_680,
     PROVIDERS: 230,
 }

@@ -19,9 +19,9 @@ from ..model.types import without_covered_texts
 from ..output import plain, write_folder
 from ..paths import digest, read_toml
 from ..servers.probe import own_methods
-from .options import DIFFERENT, open_schemas, report_errors, schema_option
+from .options import DIFFERENT, Place, open_schemas, report_errors, schema_option
 
-_FROM: Final = click.Path(path_type=Path, exists=True)
+_FROM: Final = Place(exists=True)
 _from_option: Final = click.option(
     "--from",
     "source",
@@ -73,7 +73,7 @@ def import_extension(name: str, source: Path, commit: str | None, schema: Path |
 @click.option(
     "--identifier", metavar="ID", help="The key of the extension in capabilities. Default: of the first method."
 )
-@click.option("--to", "folder", type=click.Path(path_type=Path), default=".", help="Where to write the folder NAME.")
+@click.option("--to", "folder", type=Place(), default=".", help="Where to write the folder NAME.")
 @report_errors
 def write_extension(name: str, server: Path, identifier: str | None, folder: Path) -> None:
     """Write the manifest and the schema of an extension NAME: the methods of the app in the file SERVER.

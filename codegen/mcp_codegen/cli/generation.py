@@ -40,9 +40,9 @@ class Settings:
     def command(self, revisions: list[str] | None) -> str:
         """Return the command that writes these bindings again, without the options of the output."""
         words = ["--all"] if revisions is None else [word for name in revisions for word in ("--revision", name)]
-        return shlex.join(
-            ["mcp-codegen", *words, *(["--templates", str(self.overrides)] if self.overrides is not None else [])]
-        )
+        for option, folder in (("--schema", self.schema), ("--templates", self.overrides)):
+            words += [option, str(folder)] if folder is not None else []
+        return shlex.join(["mcp-codegen", *words])
 
 
 def write_bindings(revisions: list[str] | None, settings: Settings) -> None:
@@ -55,6 +55,8 @@ def write_bindings(revisions: list[str] | None, settings: Settings) -> None:
     output = package_folder(settings.output or default_output())
     schemas = open_schemas(settings.schema)
     chosen = list(schemas.pins) if revisions is None else revisions
+    if not chosen:
+        raise CodegenError(f"{schemas.root}: has findings for each of its revisions; mcp-codegen clarity lists them")
     command = settings.command(revisions)
     files = _render(schemas, settings.overrides, output, chosen)
     if settings.standalone:
@@ -88,7 +90,8 @@ def _write(files: dict[Path, str], output: Path, modules: list[str], chosen: lis
 def _check(files: dict[Path, str], chosen: list[str], command: str) -> None:
     if diffs := compare_files(files):
         _show_diff("".join(diffs))
-        click.echo(f"{len(diffs)} files are out of date. To regenerate them: {command}", err=True)
+        number = "1 file is" if len(diffs) == 1 else f"{len(diffs)} files are"
+        click.echo(f"{number} out of date. To regenerate them: {command}", err=True)
         raise SystemExit(DIFFERENT)
     click.echo(f"{', '.join(chosen)}: {len(files)} files, all up to date")
 

@@ -19,7 +19,7 @@ from ..reports.clarity import ClarityReport, as_json, as_text, clarity_report
 from ..update.preparation import UpdateSettings, as_markdown, prepare_update
 from ..update.repository import read_snapshot
 from ..update.trial import try_revision
-from .options import FAILED, FILE, FOLDER, from_option, report_errors, schema_option, type_check_option
+from .options import FAILED, FILE, FOLDER, from_option, open_schemas, report_errors, schema_option, type_check_option
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,7 +72,9 @@ def import_schema(
     commit_id = commit or commit_of(source)
     if not commit_id:
         raise CodegenError(f"{source}: is not a git checkout; pass its commit with --commit")
-    settings = _Settings(source, schema or data_path("schema"), follows, commit_id, like, report, type_check)
+    root = schema or data_path("schema")
+    _begin(root)
+    settings = _Settings(source, root, follows, commit_id, like, report, type_check)
     reports = [_import(check_id(revision), settings) for revision in revisions]
     unclear = [item for item in reports if item.findings]
     if report is not None:
@@ -81,6 +83,14 @@ def import_schema(
         click.echo(plain(as_text(item)), nl=False, err=True)
     if unclear:
         raise SystemExit(FAILED)
+
+
+def _begin(root: Path) -> None:
+    """Make a folder of schemas that does not exist: a copy of ours, since a draft needs its rows and its releases."""
+    ours = data_path("schema")
+    if not root.exists():
+        files = [path for path in ours.rglob("*") if path.is_file()]
+        write_folder(root, {root / path.relative_to(ours): path.read_text(encoding="utf-8") for path in files})
 
 
 def _import(revision: str, settings: _Settings) -> ClarityReport:
@@ -166,7 +176,7 @@ def update(
     description get an empty row in docs.toml. All files change in one step, at the end. Exit code 2, with a report
     and without any other change, if something does not work.
     """
-    root, package = schema or data_path("schema"), package_folder(output or default_output())
+    root, package = open_schemas(schema).root, package_folder(output or default_output())
     settings = UpdateSettings(root, package, revisions, type_check)
     with temporary_folder() as work:
         (folder := work / "official").mkdir()

@@ -25,9 +25,23 @@ if TYPE_CHECKING:
 P = ParamSpec("P")
 DIFFERENT: Final = 1
 FAILED: Final = 2
-FOLDER: Final = click.Path(path_type=Path, file_okay=False)
 _COMMAND: Final = "mcp_codegen.command"  # The key of the words after `--` in the context.
-FILE: Final = click.Path(path_type=Path, dir_okay=False)
+
+
+class Place(click.Path):
+    """A file or folder that is named. An empty text, as of a variable that is not set, is not the current folder."""
+
+    def __init__(self, *, exists: bool = False, file_okay: bool = True, dir_okay: bool = True) -> None:
+        super().__init__(path_type=Path, exists=exists, file_okay=file_okay, dir_okay=dir_okay)
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
+        if value == "":
+            self.fail("it is empty; the current folder is ./", param, ctx)
+        return super().convert(value, param, ctx)
+
+
+FOLDER: Final = Place(file_okay=False)
+FILE: Final = Place(dir_okay=False)
 from_option: Final = click.option(
     "--from", "source", type=FOLDER, required=True, metavar="DIR", help="A checkout of the specification's repository."
 )
@@ -82,12 +96,14 @@ def report_errors(command: Callable[P, None]) -> Callable[P, None]:
 
 def open_schemas(root: Path | None) -> SchemaCatalog:
     """Return the catalog of a folder, or of the schemas that come with mcp-codegen. Raises CodegenError if there is
-    no such folder."""
+    no such folder, and for one without a revision."""
     from ..catalog import SchemaCatalog  # Imports the packages of the generator.
 
     schemas = SchemaCatalog(root or data_path("schema"))
     if not schemas.root.is_dir():
         raise CodegenError(f"{schemas.root}: this folder does not exist; pass a folder of schemas with --schema")
+    if not schemas.pins and not schemas.unclear:
+        raise CodegenError(f"{schemas.root}: this folder has no revision; pass a folder of schemas with --schema")
     return schemas
 
 
@@ -258,6 +274,9 @@ class LazyGroup(click.Group):
 
 
 def _end_with(error: click.ClickException) -> NoReturn:
+    if isinstance(error, click.exceptions.NoArgsIsHelpError):  # A group without its command: the help says which.
+        error.show()
+        sys.exit(error.exit_code)
     text = error.format_message()
     context = error.ctx if isinstance(error, click.UsageError) else None
     if context is not None:

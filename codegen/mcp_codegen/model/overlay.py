@@ -33,7 +33,7 @@ from typing import Any, Final
 
 from pydantic import BaseModel, ValidationError
 
-from ..errors import CodegenError, OverlayError, is_object
+from ..errors import CodegenError, OverlayError, is_list, is_object
 from ..importer.syntax import FROM_SPECIFICATION
 from ..paths import read_toml
 from .ir import Alias, Object
@@ -182,6 +182,8 @@ def read_overlay(path: Path, like: Mapping[str, str] | None = None) -> Overlay:
     if not path.exists():
         return Overlay()
     tables = read_toml(path, kind=OverlayError)
+    if (wrong := next((table for table, entries in tables.items() if not is_list(entries)), None)) is not None:
+        raise OverlayError(f"{path}: {wrong} is not a table of rows; write each row below [[{wrong}]]")
     return Overlay(
         tuple(_row(path, table, entry) for table, entries in tables.items() for entry in entries), like or {}
     )
@@ -197,11 +199,15 @@ def _row(path: Path, table: str, entry: Any) -> OverlayRow:
             raise OverlayError(f"{path}: a row of [[{table}]] needs `{key}`: {entry}")
     if surplus := entry.keys() - {place, value, "reason", "derived", "only"}:
         raise OverlayError(f"{path}: a row of [[{table}]] has the unknown key {min(surplus)!r}; remove it: {entry}")
+    only = entry.get("only", [])
+    if not is_list(only) or not all(isinstance(text, str) for text in (entry[place], entry["reason"], *only)):
+        raise OverlayError(
+            f"{path}: `{place}` and `reason` of a row of [[{table}]] are texts, and `only` is a list of revisions, "
+            f'such as ["2025-11-25"]: {entry}'
+        )
     if table == "direction" and entry[value] not in DIRECTIONS:
         raise OverlayError(f"{path}: a row of [[direction]] has `use` = {' or '.join(map(repr, DIRECTIONS))}: {entry}")
-    return OverlayRow(
-        table, entry[place], entry[value], entry.get("derived"), tuple(entry.get("only", ())), entry["reason"]
-    )
+    return OverlayRow(table, entry[place], entry[value], entry.get("derived"), tuple(only), entry["reason"])
 
 
 # Read schema/docs.toml: one sentence for each type and property.
@@ -236,10 +242,16 @@ def read_docs(path: Path) -> Docs:
     if not path.exists():
         return Docs()
     tables = read_toml(path)
-    properties = tables.get("properties", {})
+    types, properties, plain = (tables.get(name, {}) for name in ("types", "properties", "plain"))
+    names = plain.get("names", []) if is_object(plain) else ""
+    if not (is_object(types) and is_object(properties) and is_list(names) and all(isinstance(n, str) for n in names)):
+        raise CodegenError(f'{path}: [types] and [properties] are tables of texts, and [plain] has names = ["name"]')
+    rows = {**types, **properties}
+    if (wrong := next((key for key, text in rows.items() if not isinstance(text, str)), None)) is not None:
+        raise CodegenError(f"{path}: the row {wrong} is not a text: {rows[wrong]!r}")
     if without := next((key for key in properties if "." not in key), ""):
         raise CodegenError(f'{path}: the row {without} has no type; write "Type.{without}" for each type that has it')
-    return Docs(tables.get("types", {}), properties, tuple(tables.get("plain", {}).get("names", ())))
+    return Docs(types, properties, tuple(names))
 
 
 def undocumented(types: Mapping[str, Object | Alias], docs: Docs) -> list[str]:

@@ -21,7 +21,7 @@ from ..cache import cached, digest, tree_digest
 from ..errors import CodegenError, is_list, is_object
 from ..model.ir import Alias, Object, Revision
 from ..paths import Templates
-from .source import template_error
+from .source import template_error, template_lines
 from .type_modules import split
 from .types import Masker, Schema, class_options, definition_schema, is_matched_alias, is_second_name
 
@@ -131,7 +131,9 @@ def _written(task: dict[str, Any]) -> str:
     """
     try:
         source = _module_text(task)
-    except jinja2.TemplateError as error:
+    except Exception as error:
+        if isinstance(error, CodegenError) or not (isinstance(error, jinja2.TemplateError) or template_lines(error)):
+            raise
         raise template_error("types", error) from error
     if not isinstance(source, str):
         raise CodegenError(f"{task['revision']}: datamodel-code-generator gave no single module")

@@ -10,6 +10,7 @@ import tempfile
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from functools import cache, lru_cache
 from pathlib import Path
+from traceback import extract_tb
 from typing import Any, Final, TypeGuard
 
 import jinja2
@@ -104,14 +105,26 @@ def print_template(template: str, context: Mapping[str, Any], templates: Templat
     there."""
     try:
         return _environment(templates).get_template(template).render(context)
-    except jinja2.TemplateError as error:
+    except CodegenError:
+        raise
+    except Exception as error:  # A template is the program of its author.
         raise template_error(template, error) from error
 
 
-def template_error(template: str, error: jinja2.TemplateError) -> CodegenError:
+def template_error(template: str, error: Exception) -> CodegenError:
     """Return the error that says where a template is wrong."""
-    name, line = getattr(error, "name", None) or template, getattr(error, "lineno", None)
-    return CodegenError(f"the template {name}{f', line {line}' if line else ''}: {error.message}")
+    lines = template_lines(error)
+    name, line = lines[-1] if lines else (template, None)
+    if isinstance(error, jinja2.TemplateSyntaxError):
+        name, line = error.name or name, error.lineno
+    what = error.message if isinstance(error, jinja2.TemplateError) else f"{type(error).__name__}: {error}"
+    return CodegenError(f"the template {name}{f', line {line}' if line else ''}: {what}")
+
+
+def template_lines(error: Exception) -> list[tuple[str, int | None]]:
+    """Return the templates that an error has passed, the last one last, each with its line."""
+    frames = extract_tb(error.__traceback__)
+    return [(Path(frame.filename).name, frame.lineno) for frame in frames if frame.filename.endswith(".jinja2")]
 
 
 @cache
@@ -218,7 +231,7 @@ def verify_types_module(source: str, revision: Revision, own: Collection[str] | 
     }
     if actual != expected:
         name = min(name for name in actual.keys() | expected.keys() if actual.get(name) != expected.get(name))
-        raise _error(revision, f"{name} with {actual.get(name)} instead of {expected.get(name)}")
+        raise _error(revision, f"{name} with {_listed(actual.get(name))} instead of {_listed(expected.get(name))}")
     declared = set(actual) | {_target(node) for node in tree.body if isinstance(node, (ast.Assign, ast.AnnAssign))}
     if surplus := declared ^ names:
         raise _error(revision, f"the names {sorted(surplus)} on one side only")
@@ -270,6 +283,10 @@ def _fields(node: ast.ClassDef) -> set[str]:
 def _target(node: ast.Assign | ast.AnnAssign) -> str:
     target = node.target if isinstance(node, ast.AnnAssign) else node.targets[0]
     return target.id if isinstance(target, ast.Name) else ast.unparse(target)
+
+
+def _listed(names: set[str] | None) -> str:
+    return "nothing" if names is None else str(sorted(names))
 
 
 def _error(revision: Revision, what: str) -> CodegenError:

@@ -14,13 +14,13 @@ from ...migrate.names import Goal
 from ...migrate.project import Project
 from ...migrate.report import Edited, Outcome, compared, lines_of, refuse_changed, relative, run_tests, summary, write
 from ...output import plain
-from ..options import DIFFERENT, report_errors
+from ..options import DIFFERENT, Place, report_errors
 
 _COLORS = {"+": "green", "-": "red", "@": "cyan"}
 
 
 @click.command("migrate", short_help="Move a program of the official SDK or of FastMCP here.")
-@click.argument("path", type=click.Path(path_type=Path))
+@click.argument("path", type=Place())
 @click.option("--diff", "is_diff", is_flag=True, help="Show the changes; write nothing. The default.")
 @click.option("--write", "is_write", is_flag=True, help="Write the changes.")
 @click.option(

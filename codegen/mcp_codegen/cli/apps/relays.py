@@ -9,6 +9,7 @@ from typing import Final
 
 import click
 
+from ...errors import CodegenError
 from ...servers.probe import entry_of, is_module, is_python_file, parse_target
 from ..options import FILE, report_errors
 from .running import option_words, replace_process
@@ -53,6 +54,8 @@ def bridge(target: tuple[str, ...], **settings: str | float | bool | Path | tupl
     mcp-generated bridge server.py --http :8000
     """
     words = target
+    if not words and settings["config"] is None and settings["server"] is None:
+        raise CodegenError("no server was named; write bridge SERVER, or bridge -- COMMAND")
     if len(target) == 1 and (entry := entry_of(target[0])) is not None:
         settings, words = {**settings, "config": entry[0], "server": entry[1]}, ()
     elif len(target) == 1 and (is_python_file(target[0]) or is_module(target[0])):

@@ -140,6 +140,8 @@ def staged_file(path: Path, data: bytes, *, private: bool = False) -> Path:
     OSError, and has left nothing.
     """
     temporary = path.with_name(f".{path.name}.{secrets.token_hex(8)}.tmp")  # A name that nobody can guess.
+    if _is_special(path):  # Whoever may write to /dev could replace /dev/null.
+        raise OSError(errno.EINVAL, "it is not a regular file", str(path))
     try:
         write_new(temporary, data, path, private=private)
     except OSError as error:
@@ -167,15 +169,16 @@ def write_new(file: Path, data: bytes, like: Path, *, private: bool = False) -> 
         raise
 
 
-def replace_user_file(path: Path, text: str) -> None:
-    """Replace a file of a user in one step, as `staged_file` does. A new file is private.
+def replace_user_file(path: Path, content: str | bytes, *, private: bool = True) -> None:
+    """Replace a file of a user in one step, as `staged_file` does. A new file is private, unless it says otherwise.
 
     Raises OutputError, and has changed nothing, if it is a link or cannot be written.
     """
     refuse_links(path)
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
-        temporary = staged_file(path, text.encode(), private=True)
+        data = content if isinstance(content, bytes) else content.encode()
+        temporary = staged_file(path, data, private=private)
         try:
             temporary.replace(path)
         except BaseException:
@@ -224,6 +227,11 @@ def _is_link(path: Path) -> bool:
     return path.is_symlink() or (is_junction is not None and is_junction(path))
 
 
+def _is_special(path: Path) -> bool:
+    """Return True for a device, a pipe or a socket, and for a link to one."""
+    return path.exists() and not path.is_file() and not path.is_dir()
+
+
 def write_new_files(files: Files) -> None:
     """Write files that do not exist yet, all or none. Raises OutputError for one that does."""
     existing = [str(path) for path in files if path.exists()]
@@ -253,7 +261,10 @@ def missing_folders(folder: Path) -> list[Path]:
 
 
 def _current(path: Path) -> str | None:
-    """Return the text on disk, or None if there is no file. Raises OutputError for a file that was not generated."""
+    """Return the text on disk, or None if there is no file. Raises OutputError for a file that was not generated, and
+    for a device or a pipe, which may have no end."""
+    if _is_special(path):
+        raise OutputError(f"{path}: is not a regular file, and is not replaced; choose another path")
     try:
         text = path.read_bytes().decode()
     except (FileNotFoundError, NotADirectoryError):

@@ -14,6 +14,8 @@ from support.project import ROOT
 from support.schemas.invented import folder, skeleton
 
 from mcp_codegen.cli.main import main
+from mcp_codegen.errors import OutputError
+from mcp_codegen.output import replace_user_file
 from mcp_generated import REVISIONS
 
 SOURCE = f"{ROOT}/codegen{os.pathsep}{ROOT}/runtime"
@@ -161,6 +163,28 @@ def test_the_next_command_has_the_folder_of_schemas(tmp_path: Path) -> None:
 def test_a_group_without_its_command_shows_its_help(group: str) -> None:
     result = run(group)
     assert result.exit_code == 2 and result.output == run(group, "--help").output
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="Windows has no named pipes in folders")
+@pytest.mark.parametrize("words", [("explore",), ("vectors", "--revision", "2025-03-26")])
+def test_a_device_or_a_pipe_is_neither_read_nor_replaced(tmp_path: Path, words: tuple[str, ...]) -> None:
+    pipe = tmp_path / "pipe"
+    os.mkfifo(pipe)
+    result = run(*words, "--output", pipe)
+    assert result.exit_code == 2 and f"{pipe}: is not a regular file, and is not replaced" in result.output
+    with pytest.raises(OutputError, match="it is not a regular file"):
+        replace_user_file(pipe, "text")
+    assert pipe.is_fifo()
+
+
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="this system has no /dev/full")
+@pytest.mark.parametrize("words", [("list",), ("ir", "--revision", "2025-03-26")])
+def test_an_output_without_space_is_one_line(words: tuple[str, ...]) -> None:
+    with open("/dev/full", "w") as full:
+        done = subprocess.run(
+            [sys.executable, "-m", "mcp_codegen", *words], stdout=full, stderr=subprocess.PIPE, text=True, check=False
+        )
+    assert (done.returncode, done.stderr) == (2, "error: the output cannot be written: No space left on device\n")
 
 
 def test_a_bridge_without_a_server_is_told_so() -> None:

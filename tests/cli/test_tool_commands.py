@@ -14,7 +14,11 @@ from click.testing import CliRunner, Result
 from support.cli.commands import INSTALLED
 
 from mcp_codegen.cli.main import main
+from mcp_codegen.paths import template_folders
+from mcp_codegen.servers.contract import read_contract
 from mcp_codegen.servers.hosts import HOSTS
+from mcp_codegen.servers.probe import ServerTarget
+from mcp_codegen.servers.wrappers import tool_command
 
 SERVER = """
 import os
@@ -103,6 +107,68 @@ def test_text_of_a_server_is_only_in_literals(program: Path) -> None:
     names = {node.id for node in ast.walk(tree) if isinstance(node, ast.Name)}
     assert "__import__" not in names
     assert "abort" not in {node.attr for node in ast.walk(tree) if isinstance(node, ast.Attribute)}
+
+
+PROPERTIES = {
+    "name": {"type": ["string", "null"]},
+    "limit": {"anyOf": [{"type": "integer"}, {"type": "null"}]},
+    "tags": {"anyOf": [{"type": "array", "items": {"type": ["null", "string"]}}, {"type": "null"}]},
+    "mixed": {"type": ["string", "integer"]},
+    "cache": {"type": "boolean"},
+    "no-cache": {"type": "boolean"},
+    "no-color": {"type": "boolean"},
+    "any": True,
+}
+
+
+@pytest.mark.parametrize(
+    ("words", "given"),
+    [
+        (("--name", "5"), {"name": "5"}),
+        (("--limit", "5"), {"limit": 5}),
+        (("--tags", "a", "--tags", "b"), {"tags": ["a", "b"]}),
+        (("--mixed", '"5"'), {"mixed": "5"}),
+        (("--no-cache", "true", "--cache", "false"), {"no-cache": True, "cache": False}),
+        (("--no-color", "true"), {"no-color": True}),
+        (("--any", "[1]"), {"any": [1]}),
+    ],
+)
+def test_the_program_has_an_option_for_each_type(words: tuple[str, ...], given: dict[str, object]) -> None:
+    contract = read_contract({"tools": [{"name": "find", "inputSchema": {"properties": PROPERTIES}}]}, "a server")
+    names: dict[str, Any] = {"__name__": "program"}
+    text = tool_command(contract, ServerTarget(("start",)), "start", template_folders())
+    exec(compile(text, "program", "exec"), names)
+    parsed = vars(names["parser_of_tools"]().parse_args(["find", *words]))
+    prefix = "argument "
+    assert given == {
+        name.removeprefix(prefix): value
+        for name, value in parsed.items()
+        if name.startswith(prefix) and value is not None
+    }
+
+
+@pytest.mark.long
+def test_the_program_of_a_file_runs_in_every_folder_and_its_types_are_right(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "elsewhere").mkdir()
+    (tmp_path / "server.py").write_text(SERVER)
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("PYTHONPATH", INSTALLED["PYTHONPATH"])
+    assert run("generate-cli", "--from", "server.py", "--output", "program.py").exit_code == 0
+    monkeypatch.chdir(tmp_path / "elsewhere")
+    assert called(tmp_path / "program.py", "fail").stdout == "it failed\n"
+    checked = subprocess.run(
+        [sys.executable, "-m", "mypy", "--strict", "--cache-dir", tmp_path / "cache", tmp_path / "program.py"],
+        env=INSTALLED,
+        capture_output=True,
+        text=True,
+    )
+    assert checked.returncode == 0, checked.stdout
+
+
+def test_a_saved_list_that_is_not_there_is_named() -> None:
+    assert "lists.json: this file does not exist" in run("tools", "--from", "lists.json").output
 
 
 def test_a_saved_list_cannot_be_called(tmp_path: Path) -> None:

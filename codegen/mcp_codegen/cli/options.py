@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import re
 import sys
 from collections.abc import Callable, Mapping, Sequence
@@ -270,6 +271,11 @@ class LazyGroup(click.Group):
             _end_with(error)
         except click.Abort:
             sys.exit(_ABORTED)
+        except OSError as error:
+            if error.errno != errno.ENOSPC:
+                raise
+            click.echo(error_line(f"the output cannot be written: {error.strerror}"), err=True)
+            sys.exit(FAILED)
         sys.exit(code if isinstance(code, int) else 0)
 
 

@@ -202,8 +202,8 @@ def _row(path: Path, table: str, entry: Any) -> OverlayRow:
     only = entry.get("only", [])
     if not is_list(only) or not all(isinstance(text, str) for text in (entry[place], entry["reason"], *only)):
         raise OverlayError(
-            f"{path}: `{place}` and `reason` of a row of [[{table}]] are texts, and `only` is a list of revisions, "
-            f'such as ["2025-11-25"]: {entry}'
+            f"{path}: `{place}` and `reason` of a row of [[{table}]] are texts, and `only` is a list of revisions: "
+            f"{entry}"
         )
     if table == "direction" and entry[value] not in DIRECTIONS:
         raise OverlayError(f"{path}: a row of [[direction]] has `use` = {' or '.join(map(repr, DIRECTIONS))}: {entry}")

@@ -171,7 +171,7 @@ def parse_target(text: str) -> ServerTarget:
         return ServerTarget(command=command_of_file(text), env=environment(), label=text)
     if (entry := entry_of(text)) is not None:
         return target_from_config(*entry)
-    if is_module(text):
+    if is_module(text) and not text.endswith(".json"):
         return ServerTarget(command=launch_command(text, module=True), env=environment(), label=text)
     if text.startswith(("http://", "https://")):
         return ServerTarget(url=text)

@@ -12,6 +12,7 @@ import json
 import math
 import textwrap
 from collections.abc import Callable, Iterable, Mapping
+from pathlib import Path
 from typing import Any, Final
 
 from uritemplate import URITemplate
@@ -299,12 +300,14 @@ def tool_command(contract: Contract, target: ServerTarget, source: str, template
     """Return the program, formatted. The values of the target's variables and its headers are not in it."""
     tools = [{"name": name, **_shown(tool)} for name, tool in contract.tools.items()]
     words = ", ".join(map(literal, target.command))
+    folder = target.cwd or (str(Path.cwd()) if target.label else "")  # There a file or a module is found.
     variables = "" if target.label else ", ".join(map(literal, sorted(target.env)))
     context: dict[str, Any] = {
         "generator": GENERATOR,
         "source": literal(shorten(source))[1:-1],
         "doc": docstring(f"Call the tools of {shorten(contract.server) or 'a server'}.", ""),
         "server": literal(target.url) if target.url else f"[{words}]",
+        "folder": literal(folder) if folder else "None",
         "variables": f"[{variables}]",
         "tools": literal(json.dumps(tools)),
     }

@@ -13,7 +13,7 @@ from typing import Any, Final
 import click
 
 from ...errors import CodegenError, JsonObject, is_list, is_object
-from ...output import plain, refuse_links, staged_file
+from ...output import plain, replace_user_file
 from ...servers.bundle import (
     BUILT,
     MANIFESTS,
@@ -138,7 +138,7 @@ def pack(
         click.echo("\n".join(plain(name) for name in sorted(files)))
         return
     data = archive(files, {form.entry_point} if form.kind == "binary" else ())
-    _replace(bundle, data)
+    replace_user_file(bundle, data, private=False)
     click.echo(
         f"{bundle}: {len(files)} files, {len(data):,} bytes; open it with Claude Desktop, or read it with unzip -l"
     )
@@ -223,11 +223,6 @@ def _tree(source: Path) -> ast.Module:
         return ast.parse(source.read_bytes())
     except (SyntaxError, ValueError) as error:
         raise CodegenError(f"{source}: is not Python: {error}") from None
-
-
-def _replace(bundle: Path, data: bytes) -> None:
-    refuse_links(bundle)
-    staged_file(bundle, data).replace(bundle)
 
 
 def _report(bundle: str, problems: list[str]) -> None:

@@ -17,8 +17,8 @@ import subprocess
 import sys
 import tempfile
 import threading
-from collections.abc import Callable, Collection, Generator, Mapping, Sequence
-from contextlib import contextmanager, suppress
+from collections.abc import Callable, Collection, Generator, Iterable, Mapping, Sequence
+from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -26,6 +26,9 @@ from types import FrameType
 from typing import Final
 
 from .errors import OutputError
+
+if sys.platform != "win32":
+    import fcntl
 
 Files = Mapping[Path, str]
 # Each begins at the last letter of a scheme and ends before the next URL: the text of a server may be long, and a
@@ -361,6 +364,11 @@ def write_folders(folders: Mapping[Path, Files], remove: Collection[Path] = ()) 
     each whole. One that cannot be replaced, because it is a mount point or the current folder, gets its files one by
     one, and so do the others then. Raises OutputError, and then nothing has changed.
     """
+    with _locked(folders):
+        return _write_folders(folders, remove)
+
+
+def _write_folders(folders: Mapping[Path, Files], remove: Collection[Path]) -> list[Path]:
     files = {path: text for texts in folders.values() for path, text in texts.items()}
     changed, obsolete = changed_files(files), [path for path in remove if os.path.lexists(path)]
     for folder, texts in folders.items():
@@ -385,6 +393,28 @@ def write_folders(folders: Mapping[Path, Files], remove: Collection[Path] = ()) 
         where = place if any(place.is_relative_to(swap.target) for swap in swaps) else swaps[0].target
         raise OutputError(f"{where}: cannot be written: {error.strerror}; nothing was changed, {_REMEDY}") from error
     return changed
+
+
+@contextmanager
+def _locked(folders: Iterable[Path]) -> Generator[None]:
+    """Let no other process change places with these folders meanwhile: one of two would lose what it has written.
+
+    Not where the system has no locks, as on Windows and some file systems.
+    """
+    parents = {Path(os.path.realpath(folder)).parent for folder in folders}
+    with ExitStack() as stack:
+        for place in sorted({next(path for path in (parent, *parent.parents) if path.exists()) for parent in parents}):
+            with suppress(OSError, NotImplementedError):
+                _lock(place, stack)
+        yield
+
+
+def _lock(folder: Path, stack: ExitStack) -> None:
+    if sys.platform == "win32":
+        return
+    descriptor = os.open(folder, os.O_RDONLY)
+    stack.callback(os.close, descriptor)
+    fcntl.flock(descriptor, fcntl.LOCK_EX)
 
 
 def _swap(folder: Path, files: Files, changed: list[Path], obsolete: list[Path]) -> _Swap:

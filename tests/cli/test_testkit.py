@@ -267,6 +267,28 @@ def test_a_server_that_says_nothing_is_given_up(tmp_path: Path) -> None:
     assert done.returncode == 2 and "error: told.txt:2: the line was not received within 0.2 s" in done.stderr
 
 
+def test_a_backslash_before_an_x_in_json_is_text_and_not_a_byte() -> None:
+    line = json.dumps({"pattern": r"^[\x20-\x7e]+$"}).encode()
+    assert bytes_of(text_of(line)) == line
+    assert bytes_of(text_of(b'{"a":"\\\\\xff"}\r')) == b'{"a":"\\\\\xff"}\r'
+
+
+@pytest.mark.long
+@pytest.mark.parametrize(
+    ("conversation", "message"),
+    [
+        ("close\nexit 0\n", 'the server says more than was recorded: {"more":1}'),
+        ("exit soon\n", "told.txt:1: exit needs a number, or ... for any: exit soon"),
+        ("\udcff", "is not text in UTF-8"),
+    ],
+)
+def test_a_replay_ends_with_what_is_wrong(tmp_path: Path, conversation: str, message: str) -> None:
+    path = tmp_path / "told.txt"
+    path.write_bytes(conversation.encode(errors="surrogateescape"))
+    done = run("replay", str(path), sys.executable, "-c", """print('{"more":1}')""")
+    assert done.returncode == 2 and message in done.stderr and done.stderr.count("\n") == 1
+
+
 def steps_of(*lines: str) -> list[Any]:
     return list(read_steps(enumerate(lines, start=1), "told.txt"))
 

@@ -152,7 +152,7 @@ class TypeReader:
                 )
             field = Field(wire, attributes[wire], of_type, wire in required, doc, deprecated, default, since)
             fields.append(replace(field, essential=essential))
-        return tuple(fields)
+        return tuple(_without_shadowing(fields))
 
     def _value_of(self, rows: OverlayRows, schema: Schema, place: SchemaPath, wire: str) -> Scalar | None:
         """Return the value that rows of the overlay have for a property: of this type, or of the base that it inherits
@@ -381,3 +381,26 @@ def _either(first: Type, second: Type) -> Type:
 
 def _arms(written: Type) -> tuple[Type, ...]:
     return written.arms if isinstance(written, Union) else (written,)
+
+
+def _without_shadowing(fields: list[Field]) -> list[Field]:
+    """Return the fields of an object. An attribute `list` gets another name where an annotation has a list, which would
+    be the attribute."""
+    if not any(_has_array(field.type) for field in fields):
+        return fields
+    names, name = {field.name for field in fields}, "list_"
+    while name in names:
+        name += "_"
+    return [replace(field, name=name) if field.name == "list" else field for field in fields]
+
+
+def _has_array(of_type: Type) -> bool:
+    match of_type:
+        case Array():
+            return True
+        case Map(values=values):
+            return _has_array(values)
+        case Union(arms=arms):
+            return any(map(_has_array, arms))
+        case _:
+            return False

@@ -184,6 +184,7 @@ class SchemaReader:
     def __init__(self, definitions: Schema, name: str, document: Schema) -> None:
         """Create a reader of a document, which has the definitions and what references may name beside them."""
         self._raw = dict(definitions)
+        self._given = frozenset(definitions)
         self._name = name
         self._document = document
         self._dialect = dialect_of(document)
@@ -202,7 +203,8 @@ class SchemaReader:
     def define(self, name: str, schema: Any) -> None:
         """Add a definition of a schema that has no name in the document."""
         if name in self._raw:
-            raise self._error(name, f"would be the name of a message's type, and is a definition; rename {name}")
+            what = "a definition" if name in self._given else "that of another message's type"
+            raise self._error(name, f"would be the name of a message's type, and is {what}; rename one")
         self._raw[name] = schema
         self._define(name)
 

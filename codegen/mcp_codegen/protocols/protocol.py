@@ -247,13 +247,11 @@ def _check_names(methods: tuple[Method, ...], protocol: str) -> None:
     seen: dict[tuple[str, str], str] = {}
     for row in methods:
         other = seen.setdefault((row.direction, row.name), row.method)
+        reason = f"and that of {other!r} would have the Python name {row.name!r}; rename one"
+        if not row.name.isidentifier():
+            reason = "gives no Python name; begin it with an ASCII letter"
         if other != row.method or not row.name.isidentifier():
-            raise SchemaError(
-                f"{protocol}: the methods {other!r} and {row.method!r} would have the Python name {row.name!r}; "
-                "rename one",
-                rule="name",
-                at=row.method,
-            )
+            raise SchemaError(f"{protocol}: the method {row.method!r} {reason}", rule="name", at=row.method)
 
 
 def _check_http(manifest: ProtocolManifest, methods: tuple[Method, ...]) -> None:

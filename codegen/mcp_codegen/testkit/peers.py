@@ -19,6 +19,8 @@ _NEXT: Final = "nextCursor"
 ANYTHING: Final = "..."
 ANY_ORDER: Final = "(any order)"
 _STEP: Final = re.compile(r"(>[+-]?|<[~|]?|!|open|close|exit|signal)(?: (.*))?")
+_ESCAPE: Final = re.compile(rb"\\x([0-9a-f]{2})|\\.", re.DOTALL)  # What follows a backslash that is escaped is text.
+_CODE: Final = re.compile(r"-?\d+|\.\.\.")
 _SENDS: Final[Mapping[str, frozenset[str]]] = {"client": frozenset({">"}), "server": frozenset({"<", "<~"})}
 _VERBS: Final = frozenset({">", "<", "<~", "close", "exit"})
 _RESPONSE: Final = (("id",), ("params", "requestId"))
@@ -177,6 +179,8 @@ def read_steps(lines: Iterable[tuple[int, str]], name: str) -> Iterator[Transcri
             match = _STEP.fullmatch(line)
             if match is None:
                 raise ValueError(f"{name}:{number}: not a line of a golden conversation: {line}")
+            if match[1] == "exit" and not _CODE.fullmatch(match[2] or ""):
+                raise ValueError(f"{name}:{number}: exit needs a number, or ... for any: {line}")
             yield TranscriptStep(number, match[1], match[2] or "")
 
 
@@ -187,8 +191,8 @@ def text_of(line: bytes) -> str:
 
 
 def bytes_of(text: str) -> bytes:
-    r"""Return the bytes of a line: `\xff`, which JSON does not have, is the byte 255."""
-    return re.sub(rb"\\x([0-9a-f]{2})", lambda match: bytes.fromhex(match[1].decode()), text.encode())
+    r"""Return the bytes of a line: `\xff`, which JSON does not have, is the byte 255. Texts have two of them."""
+    return _ESCAPE.sub(lambda match: bytes.fromhex(match[1].decode()) if match[1] else match[0], text.encode())
 
 
 def difference(expected: Json, received: Json, path: str = "the message") -> str | None:

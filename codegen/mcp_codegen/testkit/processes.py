@@ -23,7 +23,7 @@ Process = subprocess.Popen[bytes]
 _TASKKILL_SECONDS: Final = 10.0
 _READ_BY_CMD: Final = frozenset('"%&|<>^!\r\n\0')  # What cmd.exe obeys in the arguments of a batch file.
 _BLOCK: Final = 65536
-_EXIT_TIMEOUT: Final = 5.0  # Seconds that a process has to exit after its input is closed.
+EXIT_TIMEOUT: Final = 5.0  # Seconds that a process has to exit after its input is closed.
 
 
 def split_command(text: str, *, windows: bool = sys.platform == "win32") -> list[str]:
@@ -164,7 +164,7 @@ def stop_process(process: Process) -> int:
     with suppress(OSError):
         process.stdin.close()
     with suppress(subprocess.TimeoutExpired):
-        process.wait(_EXIT_TIMEOUT)
+        process.wait(EXIT_TIMEOUT)
     kill_group(process)
     code = process.wait()
     process.stdout.close()

@@ -15,7 +15,16 @@ from ..errors import CodegenError, Json
 from ..output import open_private, without_secrets
 from .messages import MessageFactory
 from .peers import ANYTHING, Mock, Replay, TranscriptStep, Verdict, check_all_methods, read_steps, text_of
-from .processes import LineReader, Process, end_on_sigterm, joined_command, start_process, stop_process, write_line
+from .processes import (
+    EXIT_TIMEOUT,
+    LineReader,
+    Process,
+    end_on_sigterm,
+    joined_command,
+    start_process,
+    stop_process,
+    write_line,
+)
 
 _STDIN: Final = 0
 _STDOUT: Final = 1
@@ -99,7 +108,10 @@ def replay_as_client(path: Path, command: Sequence[str], timeout: float) -> None
                 assert server.stdin is not None
                 server.stdin.close()
             elif (code := replay.take("exit")) is not None:
+                surplus = _surplus(server, lines)
                 exit_code = stop_process(server)
+                if surplus is not None:
+                    raise CodegenError(f"{path.name}: the server says more than was recorded: {text_of(surplus)[:200]}")
                 if code not in (ANYTHING, str(exit_code)):
                     raise CodegenError(f"{path.name}: the server exited with code {exit_code}, recorded was {code}")
             elif replay.current_step() is not None:
@@ -137,6 +149,8 @@ def _steps(path: Path) -> Iterator[TranscriptStep]:
         yield from read_steps(enumerate(path.read_text(encoding="utf-8").split("\n"), start=1), path.name)
     except OSError as error:
         raise CodegenError(f"{path}: cannot be read: {error.strerror}") from error
+    except UnicodeDecodeError as error:
+        raise CodegenError(f"{path}: is not text in UTF-8: {error}") from error
     except ValueError as error:
         raise CodegenError(str(error)) from error
 
@@ -148,6 +162,16 @@ def _expect(replay: Replay, lines: LineReader, timeout: float, path: Path) -> No
     if line is None:
         raise CodegenError(f"{where}: the other side closed the connection instead of sending this line")
     replay.receive(line)
+
+
+def _surplus(server: Process, lines: LineReader) -> bytes | None:
+    """Return what a server says after all that was recorded, until it ends."""
+    assert server.stdin is not None
+    with suppress(OSError):
+        server.stdin.close()
+    with suppress(CodegenError):  # One that goes on is ended afterwards.
+        return lines.next(EXIT_TIMEOUT)
+    return None
 
 
 def _wait(mock: Mock, server: Process, lines: LineReader, request: dict[str, Json], timeout: float) -> Json:

@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import os
 import random
+import shutil
 import signal
 import stat
 import subprocess
 import sys
+import threading
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
@@ -60,6 +63,25 @@ def test_the_new_files_and_those_of_the_user_are_there(folder: Path) -> None:
     assert len(write_folder(folder, new_files(folder))) == COUNT
     assert contents(folder) == NEW | {"mine.txt": "mine"} and is_whole(folder)
     assert write_folder(folder, new_files(folder)) == []
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="folders have no locks there")
+def test_of_two_that_write_at_the_same_time_none_loses_its_files(tmp_path: Path) -> None:
+    target = tmp_path / "package"
+    both = {name: {target / name / f"m{number}.txt": name for number in range(COUNT)} for name in ("one", "two")}
+    for _ in range(3):
+        target.mkdir()
+        begun = threading.Barrier(len(both))
+
+        def write(files: dict[Path, str], begun: threading.Barrier = begun) -> list[Path]:
+            begun.wait()
+            return write_folder(target, files)
+
+        with ThreadPoolExecutor(len(both)) as pool:
+            written = list(pool.map(write, both.values()))
+        assert [len(paths) for paths in written] == [COUNT, COUNT]
+        assert len(contents(target)) == 2 * COUNT
+        shutil.rmtree(target)
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="modes are of POSIX")

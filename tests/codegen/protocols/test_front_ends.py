@@ -231,6 +231,17 @@ LATE = [{"name": "a", "schema": True}, {"name": "b", "required": True, "schema":
             OPEN_RPC | {"methods": [{"name": "m", "params": LATE, "paramStructure": "by-position"}]},
             "m has a required param after an optional one",
         ),
+        (
+            "open-rpc",
+            OPEN_RPC | {"methods": [{"name": name, "params": LATE} for name in ("a/b", "a.b")]},
+            "ABParams would be the name of a message's type, and is that of another message's type",
+        ),
+        (
+            "open-rpc",
+            OPEN_RPC | {"methods": [{"name": name, "params": []} for name in ("a/b", "a.b")]},
+            "the method 'a.b' and that of 'a/b' would have the Python name 'a_b'; rename one",
+        ),
+        ("open-rpc", OPEN_RPC | {"methods": [{"name": "1a", "params": []}]}, "the method '1a' gives no Python name"),
         ("open-rpc", OPEN_RPC | {"methods": [{"$ref": "#/components/x"}]}, "components/x is not defined"),
         ("yaml", {}, "format"),
     ],
@@ -285,3 +296,30 @@ def test_texts_of_a_document_never_become_syntax(tmp_path: Path) -> None:
     )
     result = run_command("protocol", str(tmp_path / "protocol.toml"), "--output", str(tmp_path / "pets"))
     assert result.exit_code == 2, result.output
+
+
+@pytest.mark.parametrize(
+    ("properties", "attributes"),
+    [
+        ({"list": {"type": "array", "items": {}}}, {"list": "list_"}),
+        ({"list": {"type": "string"}, "tags": {"type": "array", "items": {"type": "string"}}}, {"list": "list_"}),
+        (
+            {"list": {}, "list_": {}, "of": {"type": "object", "additionalProperties": {"type": "array"}}},
+            {"list": "list__"},
+        ),
+        ({"list": {}, "dict": {}}, {"list": "list", "dict": "dict_"}),
+    ],
+)
+def test_an_attribute_named_list_does_not_hide_lists(
+    tmp_path: Path, properties: dict[str, Any], attributes: dict[str, str]
+) -> None:
+    held = read(tmp_path, {"$defs": {"Held": {"type": "object", "properties": properties}}}, "json-schema").types[
+        "Held"
+    ]
+    assert isinstance(held, Object)
+    assert attributes.items() <= {field.wire: field.name for field in held.fields}.items()
+    done = run_command("protocol", str(tmp_path / "protocol.toml"), "--output", str(tmp_path / "held"))
+    assert done.exit_code == 0, done.output
+    names: dict[str, Any] = {"__name__": "held.types"}
+    exec(compile((tmp_path / "held" / "types.py").read_text(), "types.py", "exec"), names)
+    assert names["Held"].model_fields.keys() == {field.name for field in held.fields}

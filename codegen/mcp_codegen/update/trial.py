@@ -36,7 +36,7 @@ _SECONDS: Final = 300.0  # For a process on a busy machine.
 AGAIN: Final = "correct the schema there, or try again on a machine that does less"
 # The rule that stopped a conversion, in the text of its error: from, to, what it did, and where.
 _RULE: Final = re.compile(r"([\w.-]+) → ([\w.-]+): .*?\b(require|refuse|misfit|first|null|few|method) ([\w./*-]+)")
-_UNHANDLED: Final = re.compile(r"no method '([\w./-]+)' is served here")
+_UNHANDLED: Final = re.compile(r"'([\w./-]+)' is not served")
 _UNREAD: Final = re.compile(r"the runtime reads '(\w+)'")
 _UNFILLED: Final = re.compile(r"([\w./@-]+): Field required")
 _REMEDIES: Final = {

@@ -620,12 +620,12 @@ def _result_of(ctx: ServerContext, result: Any) -> Any:
     if not isinstance(row, Request) or not isinstance(result, BaseModel) or isinstance(result, row.result_types):
         return result
     fields = result.model_dump(mode="json", by_alias=True, exclude_none=True)
-    aliases = {field.alias for field in row.result.__pydantic_fields__.values()}
-    for name, attribute in (("ttlMs", "ttl_ms"), ("cacheScope", "cache_scope")):
-        if attribute not in result.model_fields_set:  # The hint of the server holds.
-            fields.pop(name, None)
-    newer = {"resultType", "ttlMs", "cacheScope"} - aliases  # Defaults of the newest revision's results.
-    return row.result(**{name: value for name, value in fields.items() if name not in newer})
+    made = next((kind for kind in row.result_types if kind.__name__ == type(result).__name__), row.result)
+    aliases = {field.alias for field in made.__pydantic_fields__.values()}
+    hints = {"ttlMs": "ttl_ms", "cacheScope": "cache_scope"}  # Those of the server hold where the result has none.
+    unset = {name for name, attribute in hints.items() if attribute not in result.model_fields_set}
+    newer = {"resultType", *hints} - aliases  # Defaults of the newest revision's results.
+    return made(**{name: value for name, value in fields.items() if name not in unset | newer})
 
 
 def _through(middleware: Sequence[Callable[..., Any]], handler: Callable[..., Any]) -> Callable[..., Any]:

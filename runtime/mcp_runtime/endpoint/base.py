@@ -166,7 +166,7 @@ class Endpoint(NamesOfAttributes, Requester):
 
 def not_handled(row: Sent | InputRequest[Any], revision: Revision) -> JSONRPCError:
     """Return the error for a request that an endpoint of this protocol version has no handler for."""
-    return JSONRPCError(METHOD_NOT_FOUND, f"{row.method!r} has no handler ({revision.id})")
+    return JSONRPCError(METHOD_NOT_FOUND, f"Method not found: {row.method!r} has no handler ({revision.id})")
 
 
 def _is_overridden(endpoint_class: type[Endpoint], name: str) -> bool:

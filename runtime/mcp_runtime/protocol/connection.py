@@ -449,7 +449,7 @@ class Connection:
         if isinstance(row, Request) and (not row.capability or self._is_declared(row.capability)):
             reason = f"{row.method!r} cannot be requested {self.phase.value}"
             return self._reject(message, jsonrpc.INVALID_REQUEST, reason)
-        return self._reject(message, jsonrpc.METHOD_NOT_FOUND, f"no method {message.method!r} is served here")
+        return self._reject(message, jsonrpc.METHOD_NOT_FOUND, f"Method not found: {message.method!r} is not served")
 
     def _reject(self, message: RequestMessage, code: int, reason: str) -> MessageRejected:
         text = f"{reason} ({self.revision.id})"

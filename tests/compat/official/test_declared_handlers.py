@@ -141,3 +141,35 @@ async def test_the_handlers_of_the_constructor_are_found_by_their_methods() -> N
 def test_what_the_runtime_answers_has_no_handlers(method: str) -> None:
     with pytest.raises(ValueError, match=f"{method!r} is answered"):
         talker().add_request_handler(method, types.RequestParams, set_level)
+
+
+async def test_a_handler_of_any_method_with_rounds_asks_for_input() -> None:
+    seen: list[Any] = []
+
+    def asking(final: Any) -> Any:
+        async def handle(ctx: Any, params: Any) -> Any:
+            seen.append((params.request_state, [*(params.input_responses or ())]))
+            if params.request_state is not None:
+                return final
+            form = types.ElicitRequestFormParams(message="who?", requested_schema={"type": "object", "properties": {}})
+            asked = {"who": types.ElicitRequest(params=form)}
+            return types.InputRequiredResult(input_requests=asked, request_state="asked")
+
+        return handle
+
+    async def elicit(ctx: Any, params: Any) -> Any:
+        return types.ElicitResult(action="decline")
+
+    server = Server(
+        "asker",
+        on_call_tool=asking(types.CallToolResult(content=[])),
+        on_get_prompt=asking(types.GetPromptResult(messages=[])),
+        on_read_resource=asking(types.ReadResourceResult(contents=[])),
+    )
+    async with Client(server, elicitation_callback=elicit) as client:
+        assert (await client.call_tool("any")).content == []
+        assert (await client.get_prompt("any")).messages == []
+        assert (await client.read_resource("any://one")).contents == []
+        with pytest.raises(RuntimeError, match="requires input"):
+            await client.session.call_tool("any")
+    assert seen == 3 * [(None, []), ("asked", ["who"])] + [(None, [])]

@@ -601,6 +601,8 @@ class ClientCore(InputAnswers):
         versions = other_versions()
         others = versions.other_candidates(self.revision, error, candidates) if versions is not None else ()
         if not others:
+            if (status := getattr(error, "status", None) or 0) in (401, 403, 429) or status >= 500:
+                raise error  # It is not about the version.
             raise LocalError(f"the server does not support {self.revision.id}: {error}") from error
         return await self._change_version(session, others)
 

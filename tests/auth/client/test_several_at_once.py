@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 import threading
+import time
 from base64 import urlsafe_b64decode
 from collections.abc import Iterator
 from contextlib import ExitStack, closing
@@ -47,6 +48,7 @@ class Bound(World):
     """Tokens are bound to keys, and a proof has the nonce."""
 
     nonce = "first"
+    refuses_proofs = False
 
     def respond(self, method: str, target: str, headers: dict[str, str], body: str) -> Reply:
         status, fields, answer = super().respond(method, target, headers, body)
@@ -57,6 +59,8 @@ class Bound(World):
         if not headers.get("authorization", "").startswith("DPoP "):
             return 401, {"www-authenticate": "DPoP"}, ""
         claims = json.loads(urlsafe_b64decode(headers["dpop"].split(".")[1] + "=="))
+        if self.refuses_proofs:
+            return 401, {"www-authenticate": 'DPoP error="invalid_dpop_proof"'}, ""
         if claims.get("nonce") == self.nonce:
             return 200, {}, "in"
         return 401, {"www-authenticate": 'DPoP error="use_dpop_nonce"', "dpop-nonce": self.nonce}, ""
@@ -125,6 +129,18 @@ async def test_a_new_nonce_is_used_by_all_requests_that_had_the_old_one(bound: B
         bound.nonce = "second"
         answers = await asyncio.gather(*(client.get(bound.url) for _ in range(8)))
     assert [answer.status_code for answer in answers] == [200] * 8
+    assert len(bound.params_of("/token")) == 1
+
+
+@pytest.mark.parametrize(("behind", "said"), [(300, r"clocks .* differ by (29\d|30\d) seconds"), (0, "its URL")])
+async def test_a_server_that_refuses_proofs_is_not_asked_without_end_and_the_clock_named(
+    bound: Bound, behind: float, said: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    bound.refuses_proofs = True
+    monkeypatch.setattr("mcp_runtime.aio.clock.wall", lambda: time.time() - behind)
+    async with httpx2.AsyncClient(auth=provider(bound, dpop=True), timeout=60) as client:
+        with pytest.raises(AuthorizationError, match=said):
+            await client.get(bound.url)
     assert len(bound.params_of("/token")) == 1
 
 

@@ -15,7 +15,7 @@ from joserfc.jwk import OctKey, RSAKey
 from support.auth.resource_server import Authority
 from support.endpoints import clause
 
-from mcp_products.auth.http import URLPolicy
+from mcp_products.auth.http import AuthHTTPClient, AuthResponse, URLPolicy
 from mcp_products.auth.resource_server.protection import ResourceServer
 from mcp_products.auth.resource_server.verifiers import (
     AnyVerifier,
@@ -112,6 +112,30 @@ async def test_keys_that_cannot_be_had_again_are_used_for_a_while(issuer: Author
     issuer.down = False
     clock.now += 60
     assert await verifier.verify(issuer.token(HERE, exp=clock.now + 60))
+
+
+async def test_an_issuer_that_does_not_answer_delays_nobody_whose_key_is_known(
+    issuer: Authority, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("mcp_products.auth.resource_server.verifiers._PATIENCE", 0.01)
+    asked: list[str] = []
+
+    async def silent(url: str, headers: object = None) -> AuthResponse:
+        asked.append(url)
+        await asyncio.Event().wait()
+        raise AssertionError
+
+    clock = Clock()
+    verifier = jwt(issuer, clock=clock, jwks_uri=f"{issuer.name}/keys")
+    assert await verifier.verify(issuer.token(HERE))
+    monkeypatch.setattr(AuthHTTPClient, "get", lambda self, url: silent(url))
+    clock.now += 2 * 3600
+    tokens = [issuer.token(HERE, exp=clock.now + 60, jti=str(number)) for number in range(5)]
+    assert all([await verifier.verify(token) for token in tokens]) and len(asked) == 1
+    unknown = asyncio.create_task(verifier.verify(issuer.token(HERE, head={"kid": "two"})))
+    done, _ = await asyncio.wait([unknown], timeout=0.05)
+    assert not done, "only the issuer can say"
+    unknown.cancel()
 
 
 async def test_clocks_may_differ_a_little(issuer: Authority) -> None:
@@ -304,6 +328,18 @@ async def test_one_of_several_verifiers_is_enough(issuer: Authority) -> None:
     both = AnyVerifier(jwt(issuer), asking(issuer))
     assert await both.verify("opaque") and await both.verify(issuer.token(HERE))
     assert await both.verify("nothing") is None
+
+
+async def test_a_verifier_that_cannot_say_keeps_out_nobody_whom_another_one_lets_in(issuer: Authority) -> None:
+    down = Authority()
+    down.down = True
+    try:
+        both = AnyVerifier(asking(down), jwt(issuer))
+        assert await both.verify(issuer.token(HERE))
+        with pytest.raises(AuthorizationError, match="introspection"):
+            await both.verify(issuer.token("https://other.example"))
+    finally:
+        down.close()
 
 
 def test_tokens_are_for_somebody() -> None:

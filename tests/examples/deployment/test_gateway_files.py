@@ -107,6 +107,8 @@ def test_the_settings_are_right_and_their_variables_are_those_of_the_secret(
 @pytest.mark.parametrize("file", SETTINGS, ids=["base", "production"])
 def test_probes_ask_for_the_paths_of_the_settings(file: Path) -> None:
     settings = read_settings(file)
+    extras = "[http,metrics,redis]" if settings.metrics else "[http,redis]"
+    assert f"mcp-generated{extras}" in (GATEWAY / "Dockerfile").read_text(encoding="utf-8")
     for probe, path in (("startup", settings.live), ("liveness", settings.live), ("readiness", settings.ready)):
         assert CONTAINER[f"{probe}Probe"]["httpGet"] == {"path": path, "port": CONTAINER["ports"][0]["name"]}
 

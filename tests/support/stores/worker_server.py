@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import os
 import sys
+from pathlib import Path
 from typing import Any
 
 from mcp_generated import App, Context, RateLimit
@@ -37,6 +38,18 @@ async def count(ctx: Context, steps: int) -> int:
 async def address() -> str:
     client = get_http_request().client
     return "" if client is None else client.host
+
+
+@app.tool
+async def stay(begun: str, ended: str) -> str:
+    """Say nothing, and make a file when the call begins and another one when it is cancelled."""
+    Path(begun).touch()
+    try:
+        await asyncio.sleep(100)
+    except asyncio.CancelledError:
+        Path(ended).touch()
+        raise
+    return ""
 
 
 @app.tool

@@ -18,6 +18,7 @@ from support.peers import driven, node_peer, python_peer
 from support.project import PEER_DRIVERS
 from support.stores.balancers import BALANCERS, Balanced, balanced
 
+from mcp_generated import connect
 from mcp_runtime.http.sse import SSEDecoder
 
 pytestmark = [
@@ -108,6 +109,30 @@ async def test_servers_have_the_address_of_each_client_whatever_it_says(
                 body = {"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": call}
                 answer = await web.post(f"{running.origin}/mcp", json=body, headers=headers)
             assert answer.json()["result"]["content"][0]["text"] == address
+
+
+# ---- clients that leave ----------------------------------------------------------------------------------------------
+
+
+async def until_there(path: Path) -> None:
+    while not path.exists():
+        await asyncio.sleep(PAUSE)
+
+
+@pytest.mark.deadline(180)
+@pytest.mark.parametrize("program", BALANCERS)
+async def test_a_quiet_call_ends_when_its_client_has_gone(
+    program: str, tmp_path_factory: pytest.TempPathFactory
+) -> None:
+    folder = readable_by_all(tmp_path_factory, f"gone-{program}")
+    begun, ended = folder / "begun", folder / "ended"
+    with balanced(MANY, f"sqlite:///{folder}/store.db", program, folder) as running:
+        async with connect(f"{running.origin}/mcp", revisions=["2026-07-28"]) as client:
+            call = asyncio.create_task(client.call_tool("stay", {"begun": str(begun), "ended": str(ended)}))
+            await until_there(begun)
+            call.cancel()
+            async with asyncio.timeout(20):
+                await until_there(ended)
 
 
 # ---- rolling restarts ------------------------------------------------------------------------------------------------

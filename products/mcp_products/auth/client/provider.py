@@ -5,6 +5,7 @@ from __future__ import annotations
 import ssl
 from collections.abc import AsyncGenerator, Generator, Mapping, Sequence
 from dataclasses import replace
+from email.utils import parsedate_to_datetime
 from typing import Final
 from urllib.parse import urljoin, urlsplit
 
@@ -14,7 +15,7 @@ from mcp_runtime.aio import clock as clocks
 from mcp_runtime.aio.shared_work import SharedWork
 from mcp_runtime.errors import AuthorizationError, AuthorizationServerUnavailableError, LocalError
 from mcp_runtime.http.client_rules import REVISION_EXTENSION, NegotiatedRevision
-from mcp_runtime.http.urls import base_url, origin
+from mcp_runtime.http.urls import base_url, origin, redact_url
 from mcp_runtime.usage.keywords import checked
 from mcp_runtime.usage.rules import FLAG, MAPPING, NAME, Rule, instance
 
@@ -30,6 +31,7 @@ from .grants import Grant, TokenRequest
 from .storage import InMemoryTokenStorage, OAuthClientInformation, OAuthToken, StoredCredentials, TokenStorage
 from .token_endpoint import DPoPProver, TokenEndpoint, parse_challenges, select_scopes
 
+_MAX_CLOCK_DIFFERENCE: Final = 30.0  # Seconds. Servers accept proofs that are a minute old, or less.
 _MAX_TOKENS: Final = 3  # Tokens that are requested for one HTTP request.
 _RENEW_BEFORE_SECONDS: Final = 10.0  # Seconds before its expiry a token is renewed.
 _RULES: Final[Mapping[str, Rule]] = {
@@ -147,7 +149,7 @@ class OAuthClientProvider(httpx2.Auth):
             )
             challenge = challenges.get("dpop") or challenges.get("bearer") or {}
             if not remaining:
-                return
+                break
             if response.status_code == 401 and has_new_nonce and not retried_with_nonce and token is not None:
                 retried_with_nonce = True
             elif response.status_code == 401 and not is_final:
@@ -157,7 +159,9 @@ class OAuthClientProvider(httpx2.Auth):
             elif response.status_code == 403 and self._may_step_up(challenge, token):
                 token, is_final = await self._renew(token, challenge, step_up=True)
             else:
-                return
+                break
+        if response.status_code == 401 and challenge.get("error") == "invalid_dpop_proof":
+            raise AuthorizationError(_refused_proof(self._server, response.headers.get("date", "")))
 
     # ---- one token for all requests ----------------------------------------------------------------------------------
 
@@ -332,6 +336,20 @@ class OAuthClientProvider(httpx2.Auth):
                 "the server names another issuer than before, to which the client is not registered; set the issuer of "
                 "client_information"
             )
+
+
+def _refused_proof(server: str, date: str) -> str:
+    """Return the text of the error for a server that refuses each DPoP proof, with what is wrong most often."""
+    try:
+        difference = abs(parsedate_to_datetime(date).timestamp() - clocks.wall())
+    except ValueError:
+        difference = 0.0
+    remedy = (
+        f"the clocks of this machine and of the server differ by {difference:.0f} seconds; set the clock"
+        if difference > _MAX_CLOCK_DIFFERENCE
+        else "its URL may be another one than this program knows; the log of the server may have the reason"
+    )
+    return f"{redact_url(server)} does not accept the proofs of the key that the token is bound to (DPoP): {remedy}"
 
 
 def _absolute(named: str, server: str) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import logging
 from base64 import b64encode
@@ -41,6 +42,7 @@ PublicKey = jwk.RSAKey | jwk.ECKey | jwk.OKPKey
 
 _FRESH: Final = 3600.0  # Seconds for which a key set is not fetched again, unless it lacks a key.
 _STALE: Final = 24 * 3600.0  # Seconds for which it is used if fetching it again fails.
+_PATIENCE: Final = 2.0  # Seconds that a token waits for a new key set while the old one has its key.
 _PAUSE: Final = 15.0  # Seconds between two requests, so that tokens with unknown keys cannot cause more.
 _JWKS_MAX_KEYS: Final = 64  # Keys of a set that are read.
 _MIN_MODULUS_LENGTH: Final = 342  # Base64 characters of the modulus of an RSA key of 2048 bits.
@@ -73,13 +75,23 @@ class JWKSClient:
         Raises AuthorizationError if there is no key set.
         """
         if self._needs_refresh(kid):
-            await self._refreshing.run(self._refresh)
+            await self._refresh_together(kid)
         keys = [key for keys in self._keys.values() for key in keys] if kid is None else self._keys.get(kid, [])
         return [key for key in keys if key.key_type in key_types]
 
     def _needs_refresh(self, kid: str | None) -> bool:
-        has_key = bool(self._keys) if kid is None else kid in self._keys
-        return self._clock() - self._fetched_at > _FRESH or not has_key
+        return self._clock() - self._fetched_at > _FRESH or not self._has_key(kid)
+
+    def _has_key(self, kid: str | None) -> bool:
+        return bool(self._keys) if kid is None else kid in self._keys
+
+    async def _refresh_together(self, kid: str | None) -> None:
+        """Fetch the key set, and wait for it as long as there is no key to go on with. An issuer that does not answer
+        then delays the request that asks it first, and no other."""
+        if not self._has_key(kid) or self._clock() - self._fetched_at > _STALE:
+            return await self._refreshing.run(self._refresh)
+        if not self._refreshing.is_running:
+            await asyncio.wait([self._refreshing.begin(self._refresh)], timeout=_PATIENCE)
 
     async def _refresh(self) -> None:
         now = self._clock()
@@ -474,11 +486,19 @@ class AnyVerifier:
         self._verifiers = verifiers
 
     async def verify(self, token: str) -> AuthenticatedUser | None:
-        """Return the user of a token; None if no verifier accepts it. Raises what a verifier raises."""
+        """Return the user of a token; None if no verifier accepts it. Raises what a verifier raises that cannot say,
+        unless another one accepts the token."""
+        failure: Exception | None = None
         for verifier in self._verifiers:
-            user = await verifier.verify(token)
+            try:
+                user = await verifier.verify(token)
+            except Exception as error:
+                failure = failure or error
+                continue
             if user is not None:
                 return user
+        if failure is not None:
+            raise failure
         return None
 
 

@@ -36,7 +36,7 @@ MIGRATE = "codegen/mcp_codegen/migrate"
 # products and 3 of the core; wrong data and progress, and what `ctx.sync` lacks, took 12 and 4,
 # and properties of holders and routes beside those of an app 18.
 # Two faults that a simulation has found took 6 lines of products.
-# Logins of several threads and servers at once, scopes that a user refuses, and issuers that do not answer took 76
+# Logins of several threads and servers at once, scopes that a user refuses, and issuers that do not answer took 88
 # lines of products; that a refusal is not about the version one of the core.
 # That an endpoint keeps its path beside routes, and what resources of other types say, took 20 lines of products,
 # and that a class is not taken for an object two of the core.
@@ -70,7 +70,7 @@ MAX_CODE_LINES = {
     VIEWS: 100,
     CODE_MODE: 600,
     "runtime": 11_990,
-    "products": 37_649,
+    "products": 37_661,
     LINT: 2_550,
     CARDS: 300,
     COMPAT: 6_874,

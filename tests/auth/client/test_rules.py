@@ -6,7 +6,10 @@ from typing import Any
 from urllib.parse import urlencode
 
 import pytest
+from cryptography.hazmat.primitives import serialization
+from cryptography.hazmat.primitives.asymmetric import ec, ed25519, rsa
 
+from mcp_products.auth.client.storage import OAuthClientInformation
 from mcp_products.auth.client.token_endpoint import (
     AuthorizationRequest,
     check_challenge_method,
@@ -14,6 +17,7 @@ from mcp_products.auth.client.token_endpoint import (
     parse_authorization_response,
     parse_challenges,
     select_scopes,
+    signed_assertion,
 )
 from mcp_products.auth.discovery import (
     AuthorizationServerMetadata,
@@ -268,3 +272,28 @@ def test_scopes_come_from_the_challenge_then_the_resource_and_lose_nothing() -> 
     assert select_scopes(None, [], [], ["offline_access"], False) == ()
     assert select_scopes("w", ["b"], ["r"], ["offline_access"], True) == ("r", "w", "offline_access")
     assert select_scopes("w", [], [], ["w"], True) == ("w",)
+
+
+# ---- keys of clients -------------------------------------------------------------------------------------------------
+
+
+def pem(key: Any, *, password: bytes | None = None) -> str:
+    encryption = serialization.BestAvailableEncryption(password) if password else serialization.NoEncryption()
+    return key.private_bytes(serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8, encryption).decode()
+
+
+@pytest.mark.parametrize("kind", ["RSA", "P-384", "Ed25519", "with a password", "public", "a path", "no text"])
+def test_a_key_that_cannot_sign_is_refused_with_the_algorithms_of_each_kind(kind: str) -> None:
+    key = ec.generate_private_key(ec.SECP256R1())
+    form = serialization.PublicFormat.SubjectPublicKeyInfo
+    text = {
+        "RSA": lambda: pem(rsa.generate_private_key(65537, 2048)),
+        "P-384": lambda: pem(ec.generate_private_key(ec.SECP384R1())),
+        "Ed25519": lambda: pem(ed25519.Ed25519PrivateKey.generate()),
+        "with a password": lambda: pem(key, password=b"secret"),
+        "public": lambda: key.public_key().public_bytes(serialization.Encoding.PEM, form).decode(),
+        "a path": lambda: "key.pem",
+        "no text": lambda: "",
+    }[kind]()
+    with pytest.raises(AuthorizationError, match=r"signing_algorithm='ES256' .* RSA keys need RS256 or PS256"):
+        signed_assertion(OAuthClientInformation("c", private_key=text), "https://as.example", 60)

@@ -293,6 +293,22 @@ def test_the_command_line_refuses_a_file_that_cannot_work_in_one_line(tmp_path: 
 
 
 @pytest.mark.long
+async def test_a_reload_names_what_only_a_start_changes(caplog: pytest.LogCaptureFixture) -> None:
+    table: dict[str, Any] = {"gateway": {"name": "one"}, "upstreams": {"shop": {"url": "http://127.0.0.1:9/mcp"}}}
+    gateway = Gateway(table)
+    gateway.reload()
+    assert not caplog.records
+    table["auth"] = {"resource": "https://gateway.example/mcp", "issuers": ["https://login.example"]}
+    table["gateway"] = {"name": "one", "health": "/health"}
+    table["upstreams"]["shop"]["deny"] = ["x"]
+    for _ in range(2):  # They are still others than in the file.
+        caplog.clear()
+        gateway.reload()
+        assert [record.getMessage() for record in caplog.records] == [
+            "a reload does not change auth, health: start the gateway anew"
+        ]
+
+
 async def test_a_reload_notifies_clients() -> None:
     settings: dict[str, Any] = {"upstreams": {"files": entry()}}
     gateway = Gateway(settings)

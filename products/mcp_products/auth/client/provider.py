@@ -139,7 +139,8 @@ class OAuthClientProvider(httpx2.Auth):
         self._negotiated = request.extensions.get(REVISION_EXTENSION)
         token = await self._current_token()
         retried_with_nonce = is_final = False
-        for remaining in reversed(range(_MAX_TOKENS + 1)):
+        remaining = _MAX_TOKENS
+        while True:
             self._sign(request, token)
             sent_nonce = self._dpop.nonce(str(request.url)) if self._dpop is not None else None
             response = yield request
@@ -150,6 +151,7 @@ class OAuthClientProvider(httpx2.Auth):
             challenge = challenges.get("dpop") or challenges.get("bearer") or {}
             if not remaining:
                 break
+            remaining -= 1
             if response.status_code == 401 and has_new_nonce and not retried_with_nonce and token is not None:
                 retried_with_nonce = True
             elif response.status_code == 401 and not is_final:

@@ -13,6 +13,7 @@ from typing import Any, Final, cast
 from urllib.parse import parse_qsl, quote_plus, urlsplit
 
 from joserfc import jwt
+from joserfc.errors import JoseError
 from joserfc.jwk import ECKey, OKPKey, RSAKey
 
 from mcp_runtime.aio import clock as clocks
@@ -356,8 +357,12 @@ def signed_assertion(client: OAuthClientInformation, audience: str, lifetime: in
             key_type.import_key(client.private_key),
             algorithms=[client.signing_algorithm],
         )
-    except ValueError as error:
-        raise AuthorizationError(f"the private_key of the client cannot be used: {type(error).__name__}") from None
+    except (JoseError, ValueError, TypeError) as error:
+        raise AuthorizationError(
+            f"the private_key of the client cannot be used with signing_algorithm={client.signing_algorithm!r}"
+            f" ({type(error).__name__}): RSA keys need RS256 or PS256, those of P-256 ES256, of Ed25519 Ed25519, and"
+            " the key is the text of a PEM without a password, or a JWK"
+        ) from None
 
 
 def seconds_of(value: object) -> float | None:

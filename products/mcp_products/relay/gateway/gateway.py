@@ -8,6 +8,7 @@ import os
 import signal
 import threading
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from importlib import import_module
 from typing import TYPE_CHECKING, Any, Final, Literal, Unpack, overload
 
@@ -42,6 +43,8 @@ else:  # Imported when they are used.
 
 _log: Final = logging.getLogger("mcp_runtime.gateway")
 _CIRCUIT: Final = f"0 to 2: {', '.join(STATES)}."
+# What a reload does not change.
+_LASTING: Final = ("auth", "name", "audit", "code_mode", "health", "live", "ready", "metrics", "page")
 _CHANGED: Final = "Definitions that differ from the lock."
 _Row = tuple[
     str, Literal["counter", "gauge"], Literal["sum", "lowest", "highest"], str, Callable[[GatedUpstream], float]
@@ -197,10 +200,13 @@ class Gateway:
 
         A server whose command or URL is the same keeps its connections; the others get new ones at the next request.
         Clients are notified that the lists may have changed. Raises LocalError for settings that cannot work; nothing
-        changes then. The name, the routes and the audit log stay as they are.
+        changes then. `[auth]`, the name, the routes, the audit log and code mode stay as they are: the log says so.
         """
         settings = read_settings(self._source, self._package)
         upstreams = self._upstreams(settings)
+        if changed := [key for key in _LASTING if getattr(settings, key) != getattr(self._settings, key)]:
+            _log.warning("a reload does not change %s: start the gateway anew", ", ".join(changed))
+            settings = replace(settings, **{key: getattr(self._settings, key) for key in changed})
         self._methods.replace(_senders(upstreams))
         ended = {name: item for name, item in self._provider.upstreams.items() if item is not upstreams.get(name)}
         self._provider.upstreams = upstreams

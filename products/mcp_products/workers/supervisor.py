@@ -136,6 +136,7 @@ _log: Final = logging.getLogger("mcp_runtime.workers.supervisor")
 _START_SECONDS: Final = 60.0  # Seconds for a worker to serve.
 _TICK: Final = 0.1  # Seconds between two looks at the workers.
 _MAX_FAILURES: Final = 3  # Workers that end one after another before they have served.
+_PAUSE_SECONDS: Final = 5.0  # Seconds before the next start, where one has failed and other workers serve.
 _SIGNALS: Final = ("SIGTERM", "SIGINT", "SIGHUP")
 
 
@@ -194,6 +195,7 @@ class Supervisor:
         self._leaving: list[tuple[_Child, float]] = []  # Workers that end, and when they are killed.
         self._old: list[_Child] = []  # Workers that are still to be replaced.
         self._failures = 0
+        self._start_after = 0.0  # No worker starts before this time.
         self._ended_by: int | None = None
 
     def run(self, on_serving: Callable[[], None]) -> int:
@@ -227,7 +229,7 @@ class Supervisor:
 
     def _wait_until_serving(self) -> None:
         until = time.monotonic() + _START_SECONDS
-        while self._ended_by is None and not all(child.is_serving for child in self._children):
+        while self._ended_by is None and not self._all_serve():
             if time.monotonic() > until:
                 raise WorkerFailedError(f"a worker has not served within {_START_SECONDS:g} seconds")
             self._tick()
@@ -250,19 +252,27 @@ class Supervisor:
             elif now > until:
                 child.process.kill()
         self._old = [child for child in self._old if child in self._children]
-        if self._old and all(child.is_serving for child in self._children):
-            self._replace_old()
+        if now >= self._start_after:
+            if len(self._children) < self._workers:
+                self._children.append(self._start())
+            elif self._old and self._all_serve():
+                self._replace_old()
+
+    def _all_serve(self) -> bool:
+        return len(self._children) >= self._workers and all(child.is_serving for child in self._children)
 
     def _replace(self, child: _Child, code: int) -> None:
-        """Start a worker instead of one that has ended by itself."""
+        """Let a worker start instead of one that has ended by itself: after a pause if the program cannot serve as it
+        is now, so that it takes no processor from the workers that do."""
         child.line.close()
         self._note_end(child)
         if not child.is_serving:
             self._failures += 1
             if self._failures >= _MAX_FAILURES:
                 raise WorkerFailedError(f"{self._failures} workers have ended before they served, the last with {code}")
+            if any(other.is_serving for other in self._children):
+                self._start_after = time.monotonic() + _PAUSE_SECONDS
         _log.warning("a worker has ended with the exit code %s; another one starts", code)
-        self._children.append(self._start())
 
     def _note_end(self, child: _Child) -> None:
         if self._folder is None:

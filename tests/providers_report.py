@@ -25,7 +25,7 @@ from mcp_generated.auth import IdentityProvider
 provider = IdentityProvider("keycloak", domain="sso.example.com", realm="example")
 app = App("notes", instructions="Notes of a team.")
 auth = provider.resource_server("https://notes.example/mcp", scopes=["notes"], roles={"admin": "mcp-admins"})
-application = app.asgi(auth=auth, hosts=["notes.example"])
+application = app.asgi(path="/mcp", auth=auth, hosts=["notes.example"])
 ```
 
 * `resource_server` makes the `auth=` of a server, with the keywords of

@@ -92,6 +92,19 @@ async def test_an_endpoint_inside_another_application_has_its_metadata_below_its
     await app.close()
 
 
+async def test_an_application_without_a_path_has_its_metadata_where_it_says_wherever_it_is_served(
+    issuer: Authority,
+) -> None:
+    resource = "https://example.com/mcp"
+    app: Any = App("x").asgi(auth=ResourceServer(resource, [issuer.name]), hosts=["example.com"])
+    async with httpx2.AsyncClient(transport=httpx2.ASGITransport(app), base_url="https://example.com") as http:
+        where = challenge(await http.post("/mcp", json={}))["resource_metadata"]
+        for url in (where, *protected_resource_metadata_urls(resource, None)):
+            assert (await http.get(url)).json()["resource"] == resource
+        assert (await http.get(f"/other{WELL_KNOWN}")).status_code == 401
+    await app.close()
+
+
 async def test_a_stranger_reads_no_metadata(issuer: Authority) -> None:
     async with endpoint(WITH_RESOURCE_METADATA[-1], lambda url: ResourceServer(url, [issuer.name])) as at:
         answer = await at.http.get(protected_resource_metadata_urls(at.url, None)[0], headers={"host": "evil.example"})

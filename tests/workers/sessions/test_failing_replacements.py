@@ -58,6 +58,13 @@ class Started(Supervisor):
         for _ in range(count):
             self._tick()
 
+    def reload(self) -> None:
+        self._on_signal(signal.SIGHUP, None)
+
+    @property
+    def workers(self) -> list[Any]:
+        return self._children
+
     @property
     def serving(self) -> int:
         return sum(child.is_serving and child.code is None for child in self._children)
@@ -71,27 +78,27 @@ def started(monkeypatch: pytest.MonkeyPatch) -> Iterator[Started]:
 
 def test_a_reload_of_a_program_that_fails_is_tried_again_after_a_pause_until_it_serves(started: Started) -> None:
     started.code = 3
-    started._on_signal(signal.SIGHUP, None)
+    started.reload()
     started.ticks(100)
     assert started.starts == 1 and started.serving == 2
     started.ticks(100, seconds=6)
     assert started.starts == 2 and started.serving == 2
     started.code = None
-    old = list(started._children)
+    old = list(started.workers)
     started.ticks(100, seconds=6)
     assert started.starts == 4 and started.serving == 2
-    assert not set(old) & set(started._children), "both are replaced"
+    assert not set(old) & set(started.workers), "both are replaced"
 
 
 def test_a_worker_that_was_killed_is_replaced_at_once(started: Started) -> None:
-    started._children[0].code = -9
+    started.workers[0].code = -9
     started.ticks(1)
     assert started.starts == 1 and started.serving == 2
 
 
 def test_workers_that_all_fail_end_the_supervisor_without_a_pause(started: Started) -> None:
     started.code = 3
-    for child in started._children:
+    for child in started.workers:
         child.is_serving = False
         child.code = 3
     with pytest.raises(WorkerFailedError, match="3 workers have ended before they served"):

@@ -217,10 +217,11 @@ class Authenticator:
     def is_metadata_path(self, path: str, endpoint: str | None) -> bool:
         """Return True if a path is a well-known path of the metadata: that of the resource, of the endpoint, or of the
         root."""
+        own = urlsplit(self._resource_server.resource).path.rstrip("/")
+        path = path.removeprefix(own)  # An application may be served at the root that could be mounted.
         if self._metadata_url is None or not path.startswith(PROTECTED_RESOURCE_PATH):
             return False
-        own = urlsplit(self._resource_server.resource).path
-        suffixes = {"", own.rstrip("/"), (endpoint or "").rstrip("/")}
+        suffixes = {"", own, (endpoint or "").rstrip("/")}
         return path.removeprefix(PROTECTED_RESOURCE_PATH).rstrip("/") in suffixes
 
     async def authenticate(

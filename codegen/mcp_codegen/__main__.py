@@ -35,6 +35,8 @@ def _run(program: str, place: str) -> None:
     _write_all_text()
     try:
         getattr(import_module(f".cli.{module}", __package__), attribute)(prog_name=program)
+    except KeyboardInterrupt:  # While a command is imported.
+        sys.exit(130)
     except ModuleNotFoundError as error:
         # A module, or the distribution whose version is asked for.
         package = (error.name or "").partition(".")[0].replace("-", "_")

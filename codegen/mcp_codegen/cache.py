@@ -54,7 +54,7 @@ def digest(parts: Iterable[str | bytes]) -> str:
     """Return a digest of texts, each with its length."""
     hashed = sha256()
     for part in parts:
-        data = part.encode() if isinstance(part, str) else part
+        data = part.encode(errors="surrogatepass") if isinstance(part, str) else part
         hashed.update(b"%d:" % len(data) + data)
     return hashed.hexdigest()
 

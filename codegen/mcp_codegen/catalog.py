@@ -159,7 +159,8 @@ class SchemaCatalog:
         if revision not in self.pins and revision in self.unclear:
             raise CodegenError(
                 f"{revision!r} was imported with findings, and nothing is generated for it; "
-                f"`mcp-codegen clarity --revision {revision}` lists them: mend them and import it again"
+                f"`mcp-codegen clarity --revision {revision} --schema {self.root}` lists them: mend them and "
+                "import it again"
             )
         if revision not in self.pins:
             names = ", ".join(self.pins) or f"none, because {self.root} has no revision"
@@ -189,11 +190,12 @@ class SchemaCatalog:
             self._revisions[revision] = self.derive(revision, schema, sha256)
         return self._revisions[revision]
 
-    def derive(self, revision: str, schema: Schema, sha256: str = "") -> Revision:
+    def derive(self, revision: str, schema: Schema, sha256: str = "", *, like: str = "") -> Revision:
         """Return the revision that a normalized schema and the overlay describe. The schema need not be in the
-        folder, and `revision` may be any id."""
+        folder, and `revision` may be any id. The rows of `like`, if there is one, apply to it."""
         try:
-            return self._derive(revision, schema, sha256)
+            overlay = replace(self.overlay, like={**self.overlay.like, revision: like}) if like else self.overlay
+            return self._derive(revision, schema, sha256, overlay)
         except (LookupError, TypeError, AttributeError, ValueError, RecursionError) as error:
             # A schema is untrusted input: any error it causes here becomes one clear line.
             raise SchemaError(
@@ -201,8 +203,8 @@ class SchemaCatalog:
                 "with `mcp-codegen import`"
             ) from error
 
-    def _derive(self, revision: str, schema: Schema, sha256: str) -> Revision:
-        overlay = with_tags(self.overlay, schema, revision)
+    def _derive(self, revision: str, schema: Schema, sha256: str, overlay: Overlay) -> Revision:
+        overlay = with_tags(overlay, schema, revision)
         types = read_types(schema, revision, overlay, self.docs)
         tags = read_message_tags(schema, types, revision)
         methods = derive_methods(types, revision, overlay, tags)

@@ -13,6 +13,7 @@ from click.testing import CliRunner, Result
 from support.project import ROOT
 from support.schemas.invented import folder, skeleton
 
+from mcp_codegen import __main__
 from mcp_codegen.cli.main import main
 from mcp_codegen.errors import OutputError
 from mcp_codegen.output import replace_user_file
@@ -185,6 +186,15 @@ def test_an_output_without_space_is_one_line(words: tuple[str, ...]) -> None:
             [sys.executable, "-m", "mcp_codegen", *words], stdout=full, stderr=subprocess.PIPE, text=True, check=False
         )
     assert (done.returncode, done.stderr) == (2, "error: the output cannot be written: No space left on device\n")
+
+
+def test_an_interrupt_while_a_command_is_imported_is_no_traceback(monkeypatch: pytest.MonkeyPatch) -> None:
+    def interrupted(*_: object) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(__main__, "import_module", interrupted)
+    with pytest.raises(SystemExit, match="130"):
+        __main__.main()
 
 
 def test_a_bridge_without_a_server_is_told_so() -> None:

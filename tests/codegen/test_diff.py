@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+import shutil
 from functools import cache
 from itertools import pairwise
 from pathlib import Path
@@ -232,6 +233,13 @@ def test_waivers_accept_changes_with_a_reason(tmp_path: Path) -> None:
     assert result.exit_code == 0 and "waived: Not used here." in result.output
     waivers.write_text(row.format("field-removed", "Nothing.*"))
     assert "covers no change" in run("2025-03-26", "2025-06-18", "--waivers", waivers).output
+    for text, message in (
+        ("waive = 5\n", "may have rows of [[waive]] alone"),
+        ("[[waiver]]\n", "may have rows of [[waive]] alone, and has waiver"),
+        ('[[waive]]\nrule = "field-removed"\nat = 5\nreason = "x"\n', "a waiver needs `rule`, `at` and `reason`"),
+    ):
+        waivers.write_text(text)
+        assert message in run("2025-03-26", "2025-06-18", "--waivers", waivers).output
     waivers.write_text(row.format("no-such-rule", "*"))
     assert "unknown rule 'no-such-rule'" in run("2025-03-26", "2025-06-18", "--waivers", waivers).output
 
@@ -253,3 +261,11 @@ def test_a_folder_is_compared_like_a_revision(tmp_path: Path) -> None:
 def test_the_page_of_rules_has_every_rule_as_it_is() -> None:
     rows = re.findall(r"^\| `([\w-]+)` \| (\w+) \| (\w+) \|", (ROOT / "docs" / "diff.md").read_text(), re.MULTILINE)
     assert rows == [(name, str(rule.sender), str(rule.receiver)) for name, rule in DIFF_RULES.items()]
+
+
+def test_a_folder_that_is_like_a_revision_has_its_rows(tmp_path: Path) -> None:
+    shutil.copy(ROOT / "schema" / "2025-06-18" / "schema.json", tmp_path / "schema.json")
+    assert "http-changed" in run("2025-06-18", tmp_path).output
+    same = run("2025-06-18", tmp_path, "--like", "2025-06-18")
+    assert same.exit_code == 0 and f"2025-06-18 → {tmp_path.name}: 0 changes" in same.output
+    assert "unknown revision 'x'" in run("2025-06-18", tmp_path, "--like", "x").output

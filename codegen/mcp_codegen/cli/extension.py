@@ -10,7 +10,7 @@ import click
 
 from ..catalog import SchemaCatalog
 from ..errors import CodegenError, SchemaError, is_object
-from ..extensions.manifest import Manifest, read_manifest, written_extension
+from ..extensions.manifest import Manifest, check_name, read_manifest, written_extension
 from ..extensions.mount import MountedExtension, mount_on_base, read_extension_schema
 from ..extensions.schemas import dereferenced_schema, extension_schema
 from ..importer.importer import commit_of, differences
@@ -19,6 +19,7 @@ from ..model.types import without_covered_texts
 from ..output import plain, write_folder
 from ..paths import digest, read_toml
 from ..servers.probe import own_methods
+from ..testkit.processes import joined_command
 from .options import DIFFERENT, Place, open_schemas, report_errors, schema_option
 
 _FROM: Final = Place(exists=True)
@@ -64,7 +65,8 @@ def import_extension(name: str, source: Path, commit: str | None, schema: Path |
     text = schema_text(without_covered_texts(normalized, mounted.revision.types))
     changed = write_folder(folder, {folder / "schema.json": text, folder / "pins.toml": pins})
     click.echo(f"{name}: {_summary(mounted, normalized)}; {'written' if changed else 'unchanged'}")
-    click.echo(f"to generate it: mcp-codegen --revision {manifest.base}")
+    where = f" --schema {joined_command([str(schema)])}" if schema is not None else ""
+    click.echo(f"to generate it: mcp-codegen --revision {manifest.base}{where}")
 
 
 @extension.command("from-app", short_help="Write the extension of an app's own methods.")
@@ -80,6 +82,7 @@ def write_extension(name: str, server: Path, identifier: str | None, folder: Pat
 
     They are those with @app.method. The file is run in a process of its own.
     """
+    check_name(name)
     described = own_methods(server)
     key = identifier or next((method["method"] for method in described["methods"]), name)
     manifest, schema = written_extension(described, key)
@@ -141,7 +144,7 @@ def list_extensions(schema: Path | None) -> None:
 
 
 def _manifest(schemas: SchemaCatalog, name: str) -> Manifest:
-    path = schemas.root / "extensions" / name / "manifest.toml"
+    path = schemas.root / "extensions" / check_name(name) / "manifest.toml"
     if not path.is_file():
         names = ", ".join(item.parent.name for item in sorted(schemas.root.glob("extensions/*/manifest.toml")))
         raise CodegenError(

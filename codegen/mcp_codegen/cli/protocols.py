@@ -101,6 +101,7 @@ def _files(program: tuple[str, ...], printed: str, output: Path) -> dict[Path, s
     """Return the text of each file by path. Raises CodegenError for another answer, and for a path outside."""
     try:
         files = json.loads(printed)["files"]
+        json.dumps(files, ensure_ascii=False).encode()  # Half of a surrogate pair is not text.
     except (ValueError, LookupError, TypeError, RecursionError):
         files = None
     if not is_object(files) or not files or not all(isinstance(text, str) for text in files.values()):

@@ -131,16 +131,21 @@ def clarity(revisions: tuple[str, ...], form: str, schema: Path | None) -> None:
     show_default=True,
     help="The lowest severity of a change that makes the exit code 1.",
 )
+@click.option("--like", default="", metavar="R", help="The revision a folder was made from, whose overlay rows it has.")
 @schema_option
 @report_errors
-def diff(older: str, newer: str, form: str, waivers: Path | None, fail_on: str, schema: Path | None) -> None:
+def diff(
+    *, older: str, newer: str, form: str, waivers: Path | None, fail_on: str, like: str, schema: Path | None
+) -> None:
     """Show what changed from OLDER to NEWER, each a revision or a folder with a schema.
 
     \b
     Exit code 0: no change of that severity; 1: there is one; 2: the input is wrong.
     """
     schemas = open_schemas(schema)
-    before, after = open_revision(schemas, older), open_revision(schemas, newer)
+    if like:
+        schemas.require_revision(like)
+    before, after = open_revision(schemas, older, like), open_revision(schemas, newer, like)
     renames = known_renames(before, after, schemas.conversions)
     changes = waive(collapse(compare(before, after), renames), read_waivers(waivers) if waivers is not None else [])
     report = DiffReport(before.id, after.id, changes, deprecations([*_before(schemas, after), after]))
@@ -166,8 +171,9 @@ def _before(schemas: SchemaCatalog, last: Revision) -> list[Revision]:
     return [schemas.revision(name) for name in order[:end]]
 
 
-def open_revision(schemas: SchemaCatalog, name: str) -> Revision:
-    """Return a revision by its id, or the one in a folder: a normalized schema, or an official schema.ts."""
+def open_revision(schemas: SchemaCatalog, name: str, like: str = "") -> Revision:
+    """Return a revision by its id, or the one in a folder: a normalized schema, or an official schema.ts. `like` is the
+    revision that it was made from."""
     if name in schemas.pins:
         return schemas.revision(name)
 
@@ -175,7 +181,7 @@ def open_revision(schemas: SchemaCatalog, name: str) -> Revision:
     if not folder.is_dir():
         raise CodegenError(f"{name!r} is neither a revision nor a folder; the revisions are {', '.join(schemas.pins)}")
     id = folder.resolve().name
-    return schemas.derive(id, read_schema_folder(folder, id))
+    return schemas.derive(id, read_schema_folder(folder, id), like=like)
 
 
 @click.command("explore", short_help="Write a page with all revisions.")

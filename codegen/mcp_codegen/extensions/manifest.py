@@ -36,6 +36,7 @@ import re
 import tomllib
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from keyword import iskeyword
 from pathlib import Path
 from typing import Any, Final, Literal, get_args
 
@@ -72,14 +73,19 @@ class Manifest:
     capabilities: dict[str, dict[str, str]] = field(default_factory=dict[str, dict[str, str]])
 
 
+def check_name(name: str) -> str:
+    """Return the name of an extension, which is that of its folder and its package. Raises SchemaError for another."""
+    if not name.isidentifier() or iskeyword(name):
+        raise SchemaError(
+            f"{name!r} is not a valid package name; name the folder of an extension as a Python identifier"
+        )
+    return name
+
+
 def read_manifest(path: Path) -> Manifest:
     """Return the manifest. Raises SchemaError if it cannot be read, or if its folder name is not a valid package
     name."""
-    name = path.parent.name
-    if not name.isidentifier():
-        raise SchemaError(
-            f"{path}: the folder name {name!r} is not a valid package name; rename the folder to a Python identifier"
-        )
+    name = check_name(path.parent.name)
     try:
         manifest = Manifest(name=name, **tomllib.loads(path.read_text(encoding="utf-8")))
     except (OSError, ValueError, TypeError) as error:
@@ -204,7 +210,8 @@ def written_extension(described: Mapping[str, Any], identifier: str) -> tuple[st
         described: What `mcp_products.tooling.own_methods` prints.
         identifier: The key under which a side declares the extension.
 
-    Raises CodegenError without a method, and for a type that contains itself.
+    Raises CodegenError without a method, for two methods with one name, for a result that is not an object, and for a
+    type that contains itself.
     """
     methods: list[dict[str, Any]] = described["methods"]
     if not methods:
@@ -212,9 +219,15 @@ def written_extension(described: Mapping[str, Any], identifier: str) -> tuple[st
     vendors = {method["method"].partition("/")[0] for method in methods}
     definitions: Schema = {}
     roles: dict[str, list[str]] = {}
+    named: dict[str, str] = {}
     for item in methods:
         suffix, role = _SUFFIXES["result" in item]
         name = type_name(item["method"])
+        if name in named:
+            raise CodegenError(f"{named[name]} and {item['method']} would both be {name}; rename one")
+        if item.get("result", {}).get("type", "object") != "object":
+            raise CodegenError(f"{item['method']}: returns no object; return a dict, a model or None")
+        named[name] = item["method"]
         roles.setdefault(role, []).append(f"{name}{suffix}")
         constant = {"type": "string", "const": item["method"]}
         definitions[f"{name}{suffix}"] = {

@@ -15,7 +15,7 @@ from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
 
-from ..errors import CodegenError, is_object
+from ..errors import CodegenError, is_list, is_object
 from ..paths import read_toml
 from .changes import DIFF_RULES, Deprecation, DiffChange, Severity, Witness
 
@@ -153,8 +153,13 @@ class Waiver:
 def read_waivers(path: Path) -> list[Waiver]:
     """Return the waivers of a file. Raises CodegenError for a row without an existing rule, a place or a reason."""
     waivers: list[Waiver] = []
-    for row in read_toml(path, " as waivers").get("waive", []):
-        if not is_object(row) or row.keys() != {"rule", "at", "reason"} or not all(row.values()):
+    tables = read_toml(path, " as waivers")
+    rows = tables.get("waive", [])
+    if tables.keys() - {"waive"} or not is_list(rows):
+        raise CodegenError(f"{path}: may have rows of [[waive]] alone, and has {', '.join(tables)}")
+    for row in rows:
+        texts = list(row.values()) if is_object(row) and row.keys() == {"rule", "at", "reason"} else [""]
+        if not all(isinstance(text, str) and text for text in texts):
             raise CodegenError(f"{path}: a waiver needs `rule`, `at` and `reason`, and no other keys: {row}")
         if row["rule"] not in DIFF_RULES:
             raise CodegenError(f"{path}: unknown rule {row['rule']!r}; the rules are {', '.join(DIFF_RULES)}")

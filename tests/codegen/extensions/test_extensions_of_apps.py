@@ -10,6 +10,8 @@ import pytest
 from click.testing import CliRunner, Result
 
 from mcp_codegen.cli.main import main
+from mcp_codegen.errors import CodegenError
+from mcp_codegen.extensions.manifest import written_extension
 from mcp_codegen.paths import data_path
 
 APP = """
@@ -86,3 +88,27 @@ def test_an_app_without_methods_is_refused_with_the_line_to_write(tmp_path: Path
     assert 'write @app.method("acme/search")' in result.output
     (tmp_path / "server.py").write_text("x = 1\n")
     assert run("extension", "from-app", "acme", tmp_path / "server.py", "--to", tmp_path).exit_code != 0
+
+
+@pytest.mark.parametrize("name", ["../up", "my-ext", "class", "1a", ""])
+def test_a_name_that_is_no_package_is_refused_before_anything_is_written(tmp_path: Path, name: str) -> None:
+    server, place = tmp_path / "server.py", tmp_path / "place"
+    server.write_text(APP)
+    result = run("extension", "from-app", name, server, "--to", place)
+    assert result.exit_code == 2 and f"{name!r} is not a valid package name" in result.output
+    assert list(tmp_path.iterdir()) == [server]
+    assert f"{name!r} is not a valid package name" in run("extension", "import", name, "--from", tmp_path).output
+
+
+@pytest.mark.parametrize(
+    ("methods", "message"),
+    [
+        (("acme/find-it", "acme/findIt"), "acme/find-it and acme/findIt would both be AcmeFindIt; rename one"),
+        (("acme/text",), "acme/text: returns no object; return a dict, a model or None"),
+    ],
+)
+def test_methods_that_no_extension_can_have_are_named(methods: tuple[str, ...], message: str) -> None:
+    kind = "string" if "acme/text" in methods else "object"
+    rows = [{"method": method, "params": {"type": "object"}, "result": {"type": kind}} for method in methods]
+    with pytest.raises(CodegenError, match=message):
+        written_extension({"methods": rows, "revision": "2026-07-28"}, "com.acme/find")

@@ -323,3 +323,11 @@ def test_an_attribute_named_list_does_not_hide_lists(
     names: dict[str, Any] = {"__name__": "held.types"}
     exec(compile((tmp_path / "held" / "types.py").read_text(), "types.py", "exec"), names)
     assert names["Held"].model_fields.keys() == {field.name for field in held.fields}
+
+
+def test_half_of_a_surrogate_pair_in_a_document_is_written_as_it_is(tmp_path: Path) -> None:
+    definition = {"type": "object", "properties": {"odd": {"enum": ["\ud800"]}}}
+    read(tmp_path, {"$defs": {"Held": definition}}, "json-schema")
+    done = run_command("protocol", str(tmp_path / "protocol.toml"), "--output", str(tmp_path / "held"))
+    assert done.exit_code == 0, done.output
+    assert 'Literal["\\ud800"]' in (tmp_path / "held" / "types.py").read_text()

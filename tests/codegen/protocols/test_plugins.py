@@ -57,6 +57,7 @@ def test_a_plugin_writes_files_of_the_ir_in_one_step(tmp_path: Path) -> None:
             (f'print(\'{{"files": {{"{path}": "x"}}}}\')', "is not a path inside")
             for path in ("../x", "/x", "a/../../x", "c:x")
         ),
+        (r"""print('{"files": {"a": "\\ud800"}}')""", "must print"),
     ],
 )
 def test_a_plugin_that_prints_something_else_writes_nothing(tmp_path: Path, program: str, text: str) -> None:

@@ -35,7 +35,7 @@ MIGRATE = "codegen/mcp_codegen/migrate"
 # What a declaration refuses because no list could have it, and what a lifespan raises in memory, took 40 lines of
 # products and 3 of the core; wrong data and progress, and what `ctx.sync` lacks, took 12 and 4,
 # and properties of holders and routes beside those of an app 18.
-# Two faults that a simulation has found took 6 lines of products.
+# Three faults that a simulation has found took 7 lines of products.
 # Logins of several threads and servers at once, scopes that a user refuses, and issuers that do not answer took 88
 # lines of products, a pause before workers that fail 9; that a refusal is not about the version one of the core.
 # That an endpoint keeps its path beside routes, and what resources of other types say, took 20 lines of products,
@@ -70,7 +70,7 @@ MAX_CODE_LINES = {
     VIEWS: 100,
     CODE_MODE: 600,
     "runtime": 11_992,
-    "products": 37_670,
+    "products": 37_671,
     LINT: 2_550,
     CARDS: 300,
     COMPAT: 6_874,

@@ -145,6 +145,9 @@ FAULTS = {
             "            return _Sign(self._number, sent_at, value)\n",
         ),
     ),
+    "clients are not told of a loss if the store could not be reached just after a sign of life": (
+        Edit(MAIL, "self._signs[key] = sign = _Sign(", "sign = _Sign("),
+    ),
     "a call is not found just after the store has lost its newest second": (
         Edit(WORKER, "if not may_be_ended and not await self.may_restore(losses):", "if not may_be_ended:"),
     ),

@@ -32,6 +32,7 @@ FORGOTTEN = 250.0  # Seconds of sleep after which a stream that has ended may be
 AFTER_FAULT = 45.0  # Seconds after a fault in which what it has ended may still be noticed.
 SETTLED = 200.0  # Seconds after the last step, and the end of its faults, in which everything has an outcome.
 MOMENTS = [f"{order} {command}" for order in ("before", "after") for command in ("append", "put", "get", "read")]
+MOMENTS += ["before touch"]
 PROMPT = {*USES, "cut", "refuse", "break"}  # Other faults may delay what comes.
 LATE = 1.0  # Seconds after an outage within which a worker that was cut off is not late to store what a loss has taken.
 EPOCH = "simulated:epoch:"  # The record that says whether the store has lost its past.

@@ -40,7 +40,8 @@ FAULTS = {
     "sleep": 1,
     "clock": 1,
 }
-AT_APPEND, AFTER_APPEND = (0,), (4,)  # The numbers of `break` when something is appended, or when it is answered.
+# The numbers of `break` when something is appended, when it is answered, and when the time to live of a record is set.
+AT_APPEND, AFTER_APPEND, AT_TOUCH = (0,), (4,), (8,)
 BACK = (0,)  # The number of `clock` when it goes back.
 QUIET = (20.0, 75.0, 130.0)  # Seconds after which workers forget something.
 LONGEST = {"sleep": 10**6.5}  # Seconds that a step of a swarm takes at most.
@@ -50,6 +51,7 @@ SLOW = 25.0  # Seconds of a step with which a subject counts as slow. It comes l
 LONG_SWARMS, SWARMS = 0.03, 0.3  # Their parts of all schedules; the others have a subject.
 SIZES = (1, 2, 2, 3, 4)  # The steps of a swarm.
 WITH_PARTS = 0.02  # The part of the schedules whose store has several parts, each of which can lose its past alone.
+WITH_LATER = 0.01  # The part of those with a later subject.
 BESIDES = (0, 0, 0, 1)  # Those besides the steps of a subject.
 
 # Steps that have to meet. Several seconds of each are at random, so that each order of them comes.
@@ -151,6 +153,11 @@ PARTED: tuple[tuple[Part, ...], ...] = (
     (Part("move", numbers=(0, 3)), Part("lose part", (1e-4, 2.0), numbers=(0,)), Part("count")),
     (Part("kill", seconds=(31.0, 34.0)), Part("lose part", (30.5, 34.0)), Part("count")),
 )
+# Those that were added when schedules had been recorded, whose seeds keep their steps.
+LATER: tuple[tuple[Part, ...], ...] = (
+    # The store cannot be reached just after a sign of life, and then loses its newest second.
+    (Part("go back", (0.05, 2.0), (0.3, 1.0)), Part("break", (0.001, 0.5), (1.0, 4.0), AT_TOUCH)),
+)
 OF_PARTS = ("move", "lose part")  # Kinds for which the store has parts.
 
 
@@ -162,8 +169,9 @@ def schedule(seed: object) -> list[Step]:
     """The steps of a seed: a swarm, a long one, or a subject with perhaps another step besides. Most are short: they
     find more in the same time."""
     chance = random.Random(f"parts {seed}")
-    if chance.random() < WITH_PARTS:
-        return [_drawn(chance, part) for part in chance.choice(PARTED)]
+    rare = chance.random()
+    if rare < WITH_PARTS + WITH_LATER:
+        return [_drawn(chance, part) for part in chance.choice(PARTED if rare < WITH_PARTS else LATER)]
     chance = random.Random(f"schedule {seed}")
     kind = chance.random()
     if kind < LONG_SWARMS:

@@ -12,16 +12,17 @@ from support.project import ROOT
 
 from simulation.faults import FAULTS
 from simulation.schedules import played, schedule
-from simulation.subjects import PARTED, SUBJECTS
+from simulation.subjects import LATER, PARTED, SUBJECTS
 
 RESULTS = ROOT / "benchmarks" / "results" / "reliability.md"
 FOUND = dict(re.findall(r"^\| (.+?) \| ([\d,]+) \|$", RESULTS.read_text(encoding="utf-8"), re.M))
 AT_MOST = 100_000
 # Schedules that have failed lately: a worker went on with an older state of a session, as the message about the newer
-# one was lost. In others the simulation was wrong: what was stored again after a loss was lost with the newest second,
-# a message or a change was being stored when the store lost its past, a worker was killed whose client was away,
-# or a call had returned just when the store lost its newest second.
-FAILED = (32_229, 737, 5_001_280, 7_001_440, 9_064_057, 200_047_457, 500_008_385)
+# one was lost; and, in the last, the store could not be reached just after signs of life, which it then lost. In others
+# the simulation was wrong: what was stored again after a loss was lost with the newest second, a message or a change
+# was being stored when the store lost its past, a worker was killed whose client was away, or a call had returned just
+# when the store lost its newest second.
+FAILED = (32_229, 737, 5_001_280, 7_001_440, 9_064_057, 200_047_457, 500_008_385, 700_192_509)
 FURTHER = 3_000  # Schedules that may find a fault when the recorded one does not: a change of the code changes them.
 
 
@@ -49,7 +50,7 @@ def test_every_promise_is_held_in_each_schedule_that_finds_a_known_fault() -> No
 
 def test_each_subject_comes_in_the_first_schedules() -> None:
     kinds = [[step.kind for step in schedule(seed)] for seed in range(1000)]
-    assert all([part.kind for part in subject] in kinds for subject in (*SUBJECTS, *PARTED))
+    assert all([part.kind for part in subject] in kinds for subject in (*SUBJECTS, *PARTED, *LATER))
 
 
 def test_each_fault_has_the_schedule_that_finds_it() -> None:

@@ -388,6 +388,34 @@ async def test_a_store_that_goes_back_between_two_attempts_to_show_life_is_notic
     await worker.close()
 
 
+class FailingEpoch(InMemoryStore):
+    """A store that can be reached to show a sign of life, and not any more to look at the epoch."""
+
+    fails = False
+
+    async def touch(self, key: str, ttl: float) -> bytes | None:
+        if self.fails:
+            raise StoreUnavailableError("the store cannot be reached")
+        return await super().touch(key, ttl)
+
+
+async def test_a_sign_that_is_lost_in_the_outage_that_follows_it_is_noticed() -> None:
+    store = FailingEpoch()
+    worker = Worker(store, "test")
+    await worker.look()
+    kept = copy.deepcopy(vars(store))
+    store.fails = True
+    with pytest.raises(StoreUnavailableError):
+        await worker.look()
+    vars(store).update(kept)
+    store.fails = False
+    await worker.look()
+    assert worker.losses == 1
+    await worker.look()
+    assert worker.losses == 1
+    await worker.close()
+
+
 async def test_a_store_that_goes_back_by_two_losses_has_an_epoch_that_it_never_had() -> None:
     """Clients are told of each epoch once."""
     store = InMemoryStore()

@@ -177,12 +177,12 @@ class LifeSigns:
         StoreUnavailableError."""
         async with self._looking:
             self.note_pause()
-            times = clock.monotonic(), clock.wall()
+            times, known = (clock.monotonic(), clock.wall()), {*self._signs}
             shown = {self._own: await self._store.repeat(lambda: self._replace(self._own, read))}
             shown |= await self._of_parts(read)
             for key in self._signs.keys() - {self._own, *self._keys_of_parts()}:
                 del self._signs[key]  # That part is no more.
-            if self._signs and not shown.keys() <= self._signs.keys():
+            if known and not shown.keys() <= known:
                 self.unsighted_at = clock.monotonic()
             await self._look_at_epoch(self._has_lost_sign)
             self.note_pause()  # It may have come meanwhile.
@@ -233,7 +233,9 @@ class LifeSigns:
             value = to_json([self._number, read])
             sent_at = clock.monotonic(), clock.wall()  # The machine may have slept since the attempt before.
             if await store.put(key, value, self._seconds, ANYTHING if last is None else last.value):
-                return _Sign(self._number, sent_at, value)
+                # At once: what fails after it must not hide that the store has lost it.
+                self._signs[key] = sign = _Sign(self._number, sent_at, value)
+                return sign
             assert last is not None, "whatever is stored was replaced"
             self._signs[key] = last._replace(value=_GONE)  # Should it be there again, the store has gone back.
             found = await store.get(key)

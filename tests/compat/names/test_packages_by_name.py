@@ -378,3 +378,44 @@ def test_a_program_of_1_30_calls_a_handler_of_a_request_that_it_sets(tmp_path: P
     (tmp_path / "program.py").write_text(BY_TYPE)
     done = run(tmp_path, written(tmp_path, "v1"), "program.py")
     assert done.stdout.split() == ["ServerResult", "mine"], done.stderr
+
+
+CANCELLED = """
+import anyio
+from mcp import McpError, types
+from mcp.server import Server
+from mcp.shared.memory import create_connected_server_and_client_session
+
+server, started, ended = Server("slow"), anyio.Event(), anyio.Event()
+
+@server.call_tool(validate_input=False)
+async def call(name, arguments):
+    started.set()
+    await anyio.sleep_forever()
+
+async def main():
+    async with create_connected_server_and_client_session(server) as session, anyio.create_task_group() as group:
+        async def wait():
+            try:
+                await session.call_tool("wait", {})
+            except McpError as error:
+                print(error)
+            ended.set()
+        group.start_soon(wait)
+        await started.wait()
+        for id in range(3):  # The ids of other requests end nothing.
+            params = types.CancelledNotificationParams(requestId=id)
+            note = types.CancelledNotification(method="notifications/cancelled", params=params)
+            await session.send_notification(types.ClientNotification(note))
+        with anyio.fail_after(10):
+            await ended.wait()
+        assert await session.send_ping() is not None
+
+anyio.run(main)
+"""
+
+
+@pytest.mark.long
+def test_a_request_that_a_program_of_1_30_cancels_by_its_id_ends(tmp_path: Path) -> None:
+    done = run(tmp_path, written(tmp_path, "v1"), "-c", CANCELLED)
+    assert done.stdout.strip().startswith("Request cancelled"), done.stdout + done.stderr

@@ -274,32 +274,6 @@ async def test_a_request_after_the_end_of_a_connection_raises_its_error() -> Non
         assert getattr(raised.value, "code", None) == types.CONNECTION_CLOSED
 
 
-async def test_a_request_that_the_program_cancels_by_its_id_ends() -> None:
-    started, ended = anyio.Event(), anyio.Event()
-    server = Server("slow")
-
-    @server.call_tool(validate_input=False)
-    async def call(name: str, arguments: Any) -> Any:
-        started.set()
-        await anyio.sleep_forever()
-
-    async with create_connected_server_and_client_session(server) as session, anyio.create_task_group() as group:
-
-        async def wait() -> None:
-            with pytest.raises(McpError, match="Request cancelled"):
-                await session.call_tool("wait")
-            ended.set()
-
-        group.start_soon(wait)
-        await started.wait()
-        for id in range(3):  # The ids of other requests end nothing.
-            params = types.CancelledNotificationParams(request_id=id)
-            await session.send_notification(types.CancelledNotification(params=params))
-        with anyio.fail_after(10):
-            await ended.wait()
-        assert (await session.send_ping()) is not None
-
-
 async def test_a_log_message_of_a_session_has_no_warning_of_another_name(recwarn: pytest.WarningsRecorder) -> None:
     server, seen = Server("talker"), []
 

@@ -105,9 +105,9 @@ class Peer:
             await self.notify(FORM.method("CancelledNotification"), {"requestId": id})
 
     async def notify(self, method: str, params: dict[str, Any] | None) -> None:
-        """Send a notification. One that cancels a request ends it here, since servers need not answer it any more."""
+        """Send a notification. In 1.x one that cancels a request ends it, as the answer of a server does there."""
         await self._send({"method": method, "params": params})
-        if method == FORM.method("CancelledNotification"):
+        if FORM.is_v1 and method == FORM.method("CancelledNotification"):
             self._settle({"id": (params or {}).get("requestId"), **failure(0, "Request cancelled")})
 
     async def _send(self, fields: dict[str, Any], metadata: MessageMetadata = None) -> None:

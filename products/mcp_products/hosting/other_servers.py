@@ -113,6 +113,7 @@ class OtherServer:
         if self._is_shared:
             self._application.hand_over()
             await asyncio.sleep(_LEAVE_SECONDS)
+            self._application.hand_over()  # Clients have come back meanwhile.
         else:
             await self._application.close()
 

@@ -278,6 +278,7 @@ async def _leave(server: Server, application: MCPASGIApp, is_worker: bool) -> No
     for accepting in server.servers:
         accepting.close()
     await asyncio.sleep(_LEAVE_SECONDS)
+    application.hand_over()  # Clients have come back meanwhile, on connections that were accepted before.
     for connection in list(server.server_state.connections):
         connection.shutdown()
     if server.server_state.tasks:

@@ -22,6 +22,7 @@ from support.peers import driven, python_peer
 from support.stores.homes import SHARED, place_of
 from support.stores.worker_server import BURST
 
+from mcp_generated import Client
 from mcp_runtime.http.sse import SSEDecoder
 
 pytestmark = [
@@ -135,6 +136,30 @@ async def test_workers_end_when_their_supervisor_is_killed(store: str) -> None:
     while any(is_running(pid) for pid in pids):
         await asyncio.sleep(0.05)
     assert len(pids) == 2
+
+
+ALONE = """
+import sys
+from mcp_generated import App
+
+App("alone").run("http", port=0, store=sys.argv[1], uvicorn={"timeout_graceful_shutdown": 60})
+"""
+
+
+@pytest.mark.deadline(60)
+async def test_a_process_with_a_store_ends_although_its_clients_come_back(tmp_path: Path) -> None:
+    """They find no other process at its address, and listen to it again while it still accepts."""
+    command = [sys.executable, "-c", ALONE, f"sqlite:///{tmp_path}/store.db"]
+    with subprocess.Popen(command, stderr=subprocess.PIPE, text=True) as process:
+        try:
+            assert process.stderr is not None
+            url = (await asyncio.to_thread(process.stderr.readline)).removeprefix("listening at ").strip()
+            async with Client(url, revisions=["2025-11-25"]) as client:
+                assert await client.list_tools() == []
+                process.send_signal(signal.SIGTERM)
+                assert await asyncio.to_thread(process.wait, 30) == -signal.SIGTERM
+        finally:
+            process.kill()
 
 
 @pytest.mark.edges

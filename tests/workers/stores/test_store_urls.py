@@ -24,6 +24,12 @@ def test_memory_is_what_a_process_has_itself() -> None:
         ("mongodb://user:secret@host", "'mongodb' is unknown"),
         ("sqlite://", 'write store="sqlite:///folder/store.db"'),
         ("sqlite:///", 'write store="sqlite:///folder/store.db"'),
+        ("sqlite:///no/folder/store.db", "/no/folder'; create it"),
+        pytest.param(
+            "sqlite:///tmp/store.db",
+            'create it; or write store="sqlite:////tmp/store.db": a path from the root has four slashes',
+            marks=pytest.mark.skipif(not Path("/tmp").is_dir(), reason="there is no /tmp"),
+        ),
         ("sqlite://file.db", 'write store="sqlite:///folder/store.db"'),
         ("redis://", "'redis' is unknown"),
         ("valkey://secret@host", 'write store="redis://…"'),

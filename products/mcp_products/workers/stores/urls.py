@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 import sys
 from importlib.util import find_spec
+from pathlib import Path
 from typing import Any, Final, cast
 from urllib.parse import urlsplit, urlunsplit
 
@@ -48,7 +49,7 @@ def open_store(function: str, store: Any) -> Store | None:
     if scheme == "sqlite" and re.fullmatch(r"/[^?#]+", rest):
         from .sqlite import SQLiteStore
 
-        return SQLiteStore(rest.removeprefix("/"))
+        return SQLiteStore(_file(function, rest.removeprefix("/")))
     if scheme == "sqlite":
         raise LocalError(f'{function}(): store={shown(store)} names no file; write store="sqlite:///folder/store.db"')
     if scheme == "unix" and sys.platform == "win32":
@@ -60,6 +61,17 @@ def open_store(function: str, store: Any) -> Store | None:
         raise LocalError(f'{function}(): Valkey has the protocol of Redis: write store="{redis}://…", not {scheme}://')
     # A URL may have a password, so that only its scheme is shown.
     raise LocalError(f"{function}(): store={shown(scheme)} is unknown; write store={_EXAMPLES}")
+
+
+def _file(function: str, path: str) -> str:
+    """Return the path of a URL of SQLite, which is relative without a fourth slash. Raises LocalError if its folder
+    does not exist."""
+    folder = Path(path).absolute().parent
+    if not folder.is_dir():
+        is_meant = Path(f"/{path}").parent.is_dir() and not Path(path).is_absolute()
+        from_root = f'; or write store="sqlite:////{path}": a path from the root has four slashes' if is_meant else ""
+        raise LocalError(f"{function}(): store=: there is no folder {str(folder)!r}; create it{from_root}")
+    return path
 
 
 def _redis_store(function: str, url: str) -> Store:

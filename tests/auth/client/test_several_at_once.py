@@ -28,12 +28,14 @@ class Scoped(World):
     """What is at /mcp/NAME needs the scope NAME. A user refuses the scope `refused`."""
 
     granted: frozenset[str] = frozenset()
+    asked: tuple[str, ...] = ()
 
     def respond(self, method: str, target: str, headers: dict[str, str], body: str) -> Reply:
         at = urlsplit(target)
         params = dict(parse_qsl(at.query))
         needed = at.path.removeprefix("/mcp/")
         if needed != at.path and headers.get("authorization") == f"Bearer {self.valid}":
+            self.asked += (needed,)
             challenge = f'Bearer error="insufficient_scope", scope="{needed}"'
             return (200, {}, "in") if needed in self.granted else (403, {"www-authenticate": challenge}, "")
         if at.path == "/authorize" and "refused" in params.get("scope", ""):
@@ -121,6 +123,59 @@ async def test_other_requests_go_on_while_a_user_decides_about_a_scope(scoped: S
         assert not waiting.done()
         decided.set()
         assert (await waiting).status_code == 200
+
+
+async def test_a_request_that_joins_a_login_without_its_scope_gets_one_with_it(scoped: Scoped) -> None:
+    decides, decided = asyncio.Event(), asyncio.Event()
+
+    async def person(url: str) -> str:
+        if "first" in url and "second" not in url:
+            decides.set()
+            await decided.wait()
+        return await visit(url)
+
+    auth = OAuthClientProvider(scoped.url, AuthorizationCode(person, REDIRECT))
+    async with httpx2.AsyncClient(auth=auth, timeout=60) as client:
+        assert (await client.get(scoped.url)).status_code == 200
+        first = asyncio.create_task(client.get(f"{scoped.url}/first"))
+        await decides.wait()
+        second = asyncio.create_task(client.get(f"{scoped.url}/second"))
+        while "second" not in scoped.asked:
+            await asyncio.sleep(0.01)
+        await asyncio.sleep(0.1)  # It has its answer, and waits for the login.
+        decided.set()
+        assert [(await first).status_code, (await second).status_code] == [200, 200]
+    assert [request.get("scope") for request in scoped.params_of("/authorize")] == [None, "first", "first second"]
+    assert scoped.asked.count("second") == 2, "it is not sent again before it has the scope"
+
+
+class Held(Scoped):
+    """The first answer of /mcp/held comes after a login, and is about the token that it replaces."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.has_arrived = threading.Event()
+        self.goes_on = threading.Event()
+
+    def respond(self, method: str, target: str, headers: dict[str, str], body: str) -> Reply:
+        if target == "/mcp/held" and not self.has_arrived.is_set():
+            self.has_arrived.set()
+            assert self.goes_on.wait(30)
+            return 403, {"www-authenticate": 'Bearer error="insufficient_scope", scope="shared"'}, ""
+        return super().respond(method, target.replace("held", "shared"), headers, body)
+
+
+async def test_a_refusal_of_an_older_token_is_not_one_of_the_newest(scoped: Scoped) -> None:
+    with served(Held()) as world:
+        assert isinstance(world, Held)
+        async with httpx2.AsyncClient(auth=provider(world), timeout=60) as client:
+            assert (await client.get(world.url)).status_code == 200
+            held = asyncio.create_task(client.get(f"{world.url}/held"))
+            await asyncio.to_thread(world.has_arrived.wait, 30)
+            assert (await client.get(f"{world.url}/shared")).status_code == 200
+            world.goes_on.set()
+            assert (await held).status_code == 200
+        assert [request.get("scope") for request in world.params_of("/authorize")] == [None, "shared"]
 
 
 async def test_a_new_nonce_is_used_by_all_requests_that_had_the_old_one(bound: Bound) -> None:

@@ -158,8 +158,10 @@ class OAuthClientProvider(httpx2.Auth):
                 if "dpop" in challenges and "bearer" not in challenges and self._dpop is None:
                     self._dpop = DPoPProver()
                 token, is_final = await self._renew(token, challenge)
-            elif response.status_code == 403 and self._may_step_up(challenge, token):
-                token, is_final = await self._renew(token, challenge, step_up=True)
+            elif response.status_code == 403 and token is not None and challenge.get("error") == "insufficient_scope":
+                lacks, (token, is_final) = token, await self._renew(token, challenge, step_up=True)
+                if token is lacks:
+                    break
             else:
                 break
         if response.status_code == 401 and challenge.get("error") == "invalid_dpop_proof":
@@ -186,16 +188,6 @@ class OAuthClientProvider(httpx2.Auth):
         if token.token_type == "DPoP" and self._dpop is not None:
             request.headers["dpop"] = self._dpop.header(request.method, str(request.url), token.access_token)
 
-    def _may_step_up(self, challenge: Mapping[str, str], token: OAuthToken | None) -> bool:
-        """Return True if the challenge names scopes that were not requested before; requesting the same again would
-        not help."""
-        scopes = set(challenge.get("scope", "").split())
-        return (
-            token is not None
-            and challenge.get("error") == "insufficient_scope"
-            and not scopes <= self._requested_scopes
-        )
-
     async def _renew(
         self, old: OAuthToken | None, challenge: Mapping[str, str], *, step_up: bool = False
     ) -> tuple[OAuthToken, bool]:
@@ -208,7 +200,10 @@ class OAuthClientProvider(httpx2.Auth):
         lacking = set(challenge.get("scope", "").split()) if step_up else set[str]()
         self._lacking_scopes |= lacking
         try:
-            return await self._renewing.run(lambda: self._renew_alone(old, challenge, step_up))
+            token, is_new = await self._renewing.run(lambda: self._renew_alone(old, challenge, step_up))
+            if is_new and not lacking <= self._requested_scopes:  # That login had begun before, without these.
+                token, is_new = await self._renewing.run(lambda: self._renew_alone(token, challenge, step_up))
+            return token, is_new
         finally:
             self._lacking_scopes -= lacking
 
@@ -220,6 +215,8 @@ class OAuthClientProvider(httpx2.Auth):
             current = self._usable_token(stored)
             if current is not None and (old is None or current.access_token != old.access_token):
                 return current, False
+            if step_up and old is not None and self._lacking_scopes <= self._requested_scopes:
+                return old, True  # To request the same again would not help.
             if named := challenge.get("resource_metadata"):
                 self._metadata_url = _absolute(named, self._server)
             if not step_up:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 import re
 from collections.abc import Mapping, Sequence
-from typing import Any, ClassVar, Final, Unpack
+from typing import Any, ClassVar, Final, Unpack, cast
 
 from mcp_runtime.endpoint.context import Watched
 from mcp_runtime.endpoint.requests import send_request
@@ -177,7 +177,8 @@ class ServerSession(Watched):
         self, level: Level, data: Any, logger: str | None = None, related_request_id: Any = None
     ) -> None:
         """Send a log message; the arguments are those of `ctx.log`."""
-        log: Any = type(self._ctx).log  # It has a warning for who calls it by this name; a session has no such one.
+        # It has a warning for who calls it by this name; a session has no such one.
+        log: Any = cast(Any, type(self._ctx)).log
         await getattr(log, "__wrapped__", log)(self._ctx, level, data, logger)
 
     async def report_progress(self, progress: float, total: float | None = None, message: str | None = None) -> None:

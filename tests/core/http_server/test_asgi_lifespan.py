@@ -58,8 +58,11 @@ async def test_a_lifespan_that_fails_is_named_without_its_text() -> None:
 async def test_a_setting_that_cannot_work_is_one_line_of_the_log(
     tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
-    file = tmp_path / "none" / "store.db"
-    sent = await conversation(App("app").asgi(store=f"sqlite:///{file}"), "lifespan.startup")
+    file = tmp_path / "gone" / "store.db"
+    file.parent.mkdir()
+    application = App("app").asgi(store=f"sqlite:///{file}")
+    file.parent.rmdir()
+    sent = await conversation(application, "lifespan.startup")
     assert sent == [{"type": "lifespan.startup.failed", "message": "LocalError"}]
     (record,) = [record for record in caplog.records if record.levelname == "ERROR"]
     assert f"{file}: cannot be created" in record.getMessage() and not record.exc_info

@@ -6,6 +6,7 @@ import ssl
 from collections.abc import AsyncGenerator, Generator, Mapping, Sequence
 from dataclasses import replace
 from email.utils import parsedate_to_datetime
+from functools import partial
 from typing import Final
 from urllib.parse import urljoin, urlsplit
 
@@ -119,6 +120,7 @@ class OAuthClientProvider(httpx2.Auth):
         self._challenged_scope: str | None = None
         self._requested_scopes: set[str] = set()
         self._lacking_scopes: set[str] = set()  # Those for which requests wait now.
+        self._newest: OAuthToken | None = None  # Another may have replaced that of a request meanwhile.
         self._bound_token: OAuthToken | None = None  # No other process could use it: it is not stored.
         self._renewing: SharedWork[tuple[OAuthToken, bool]] = SharedWork("getting an access token")
 
@@ -154,13 +156,13 @@ class OAuthClientProvider(httpx2.Auth):
             remaining -= 1
             if response.status_code == 401 and has_new_nonce and not retried_with_nonce and token is not None:
                 retried_with_nonce = True
-            elif response.status_code == 401 and not is_final:
+            elif response.status_code == 401 and not (is_final and self._is_newest(token)):
                 if "dpop" in challenges and "bearer" not in challenges and self._dpop is None:
                     self._dpop = DPoPProver()
                 token, is_final = await self._renew(token, challenge)
             elif response.status_code == 403 and token is not None and challenge.get("error") == "insufficient_scope":
                 lacks, (token, is_final) = token, await self._renew(token, challenge, step_up=True)
-                if token is lacks:
+                if token.access_token == lacks.access_token:
                     break
             else:
                 break
@@ -181,6 +183,10 @@ class OAuthClientProvider(httpx2.Auth):
         own = self._dpop.thumbprint if self._dpop is not None else None
         return token if token is not None and token.dpop_thumbprint in (None, own) else None
 
+    def _is_newest(self, token: OAuthToken | None) -> bool:
+        """Return False if another token is there, or on its way."""
+        return token is self._newest and not self._renewing.is_running
+
     def _sign(self, request: httpx2.Request, token: OAuthToken | None) -> None:
         if token is None:
             return
@@ -200,9 +206,13 @@ class OAuthClientProvider(httpx2.Auth):
         lacking = set(challenge.get("scope", "").split()) if step_up else set[str]()
         self._lacking_scopes |= lacking
         try:
-            token, is_new = await self._renewing.run(lambda: self._renew_alone(old, challenge, step_up))
-            if is_new and not lacking <= self._requested_scopes:  # That login had begun before, without these.
-                token, is_new = await self._renewing.run(lambda: self._renew_alone(token, challenge, step_up))
+            for _ in range(_MAX_TOKENS):
+                is_joined = self._renewing.is_running
+                token, is_new = await self._renewing.run(partial(self._renew_alone, old, challenge, step_up))
+                if is_new and not lacking <= self._requested_scopes:
+                    old = token  # That login had begun before, without these.
+                elif not is_joined or is_new or old is None or token.access_token != old.access_token:
+                    break  # Otherwise this was for a request with an older token.
             return token, is_new
         finally:
             self._lacking_scopes -= lacking
@@ -315,6 +325,7 @@ class OAuthClientProvider(httpx2.Auth):
         """Store credentials, but a token that is bound to the key of this process only in it: others that share the
         storage could not use it, and theirs would replace it."""
         token = credentials.token if credentials is not None else None
+        self._newest = token
         self._bound_token = token if token is not None and token.dpop_thumbprint is not None else None
         if credentials is not None and self._bound_token is not None:
             credentials = replace(credentials, token=None)

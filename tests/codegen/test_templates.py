@@ -71,7 +71,7 @@ def test_an_own_template_stands_before_ours_and_the_others_stay(tmp_path: Path) 
 @pytest.mark.parametrize(
     ("name", "text", "message"),
     [
-        ("client.py.jinja2", "{{ nothing }}", "the template client.py.jinja2: 'nothing' is undefined"),
+        ("client.py.jinja2", "{{ nothing }}", "the template client.py.jinja2, line 1: 'nothing' is undefined"),
         ("client.py.jinja2", "\n{% if %}", "the template client.py.jinja2, line 2: "),
         ("client.py.jinja2", "def (", "client.py: what the templates give is not Python"),
         ("types/pydantic_v2/BaseModel.jinja2", "{% for %}", "the template "),

@@ -410,11 +410,10 @@ def _locked(folders: Iterable[Path]) -> Generator[None]:
 
 
 def _lock(folder: Path, stack: ExitStack) -> None:
-    if sys.platform == "win32":
-        return
-    descriptor = os.open(folder, os.O_RDONLY)
-    stack.callback(os.close, descriptor)
-    fcntl.flock(descriptor, fcntl.LOCK_EX)
+    if sys.platform != "win32":
+        descriptor = os.open(folder, os.O_RDONLY)
+        stack.callback(os.close, descriptor)
+        fcntl.flock(descriptor, fcntl.LOCK_EX)
 
 
 def _swap(folder: Path, files: Files, changed: list[Path], obsolete: list[Path]) -> _Swap:

@@ -181,7 +181,7 @@ def test_a_device_or_a_pipe_is_neither_read_nor_replaced(tmp_path: Path, words: 
 @pytest.mark.skipif(not Path("/dev/full").exists(), reason="this system has no /dev/full")
 @pytest.mark.parametrize("words", [("list",), ("ir", "--revision", "2025-03-26")])
 def test_an_output_without_space_is_one_line(words: tuple[str, ...]) -> None:
-    with open("/dev/full", "w") as full:
+    with open("/dev/full", "w", encoding="utf-8") as full:
         done = subprocess.run(
             [sys.executable, "-m", "mcp_codegen", *words], stdout=full, stderr=subprocess.PIPE, text=True, check=False
         )

@@ -70,7 +70,7 @@ MAX_CODE_LINES = {
     VIEWS: 100,
     CODE_MODE: 600,
     "runtime": 11_992,
-    "products": 37_690,
+    "products": 37_692,
     LINT: 2_550,
     CARDS: 300,
     COMPAT: 6_874,

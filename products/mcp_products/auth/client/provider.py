@@ -61,6 +61,8 @@ class OAuthClientProvider(httpx2.Auth):
     AuthorizationError if a server breaks a rule of https://modelcontextprotocol.io/specification/draft/basic/authorization.
     """
 
+    _newest: OAuthToken | None = None  # It may have replaced that of a request meanwhile.
+
     @checked(rules=_RULES, example="OAuthClientProvider(url, grant)")
     def __init__(
         self,
@@ -120,7 +122,6 @@ class OAuthClientProvider(httpx2.Auth):
         self._challenged_scope: str | None = None
         self._requested_scopes: set[str] = set()
         self._lacking_scopes: set[str] = set()  # Those for which requests wait now.
-        self._newest: OAuthToken | None = None  # Another may have replaced that of a request meanwhile.
         self._bound_token: OAuthToken | None = None  # No other process could use it: it is not stored.
         self._renewing: SharedWork[tuple[OAuthToken, bool]] = SharedWork("getting an access token")
 
@@ -206,14 +207,17 @@ class OAuthClientProvider(httpx2.Auth):
         lacking = set(challenge.get("scope", "").split()) if step_up else set[str]()
         self._lacking_scopes |= lacking
         try:
-            for _ in range(_MAX_TOKENS):
+            rounds = 0
+            while True:
+                rounds += 1
                 is_joined = self._renewing.is_running
                 token, is_new = await self._renewing.run(partial(self._renew_alone, old, challenge, step_up))
-                if is_new and not lacking <= self._requested_scopes:
-                    old = token  # That login had begun before, without these.
-                elif not is_joined or is_new or old is None or token.access_token != old.access_token:
-                    break  # Otherwise this was for a request with an older token.
-            return token, is_new
+                # A login had begun before, without these; or this was for a request with an older token.
+                lacks = is_new and not lacking <= self._requested_scopes
+                is_same = is_joined and not is_new and old is not None and token.access_token == old.access_token
+                if rounds == _MAX_TOKENS or not (lacks or is_same):
+                    return token, is_new
+                old = token
         finally:
             self._lacking_scopes -= lacking
 

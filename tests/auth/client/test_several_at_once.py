@@ -46,6 +46,21 @@ class Scoped(World):
         return super().respond(method, "/mcp" if needed != at.path else target, headers, body)
 
 
+class Undecided:
+    """A user who thinks about a scope, when no other one is requested with it."""
+
+    def __init__(self, scope: str) -> None:
+        self.scope = scope
+        self.is_asked = asyncio.Event()
+        self.decides = asyncio.Event()
+
+    async def __call__(self, url: str) -> str:
+        if dict(parse_qsl(urlsplit(url).query)).get("scope") == self.scope:
+            self.is_asked.set()
+            await self.decides.wait()
+        return await visit(url)
+
+
 class Bound(World):
     """Tokens are bound to keys, and a proof has the nonce."""
 
@@ -106,44 +121,30 @@ async def test_a_scope_that_the_user_refuses_costs_the_request_that_needs_it_and
 
 
 async def test_other_requests_go_on_while_a_user_decides_about_a_scope(scoped: Scoped) -> None:
-    decides, decided = asyncio.Event(), asyncio.Event()
-
-    async def person(url: str) -> str:
-        if "slow" in url:
-            decides.set()
-            await decided.wait()
-        return await visit(url)
-
-    auth = OAuthClientProvider(scoped.url, AuthorizationCode(person, REDIRECT))
+    user = Undecided("slow")
+    auth = OAuthClientProvider(scoped.url, AuthorizationCode(user, REDIRECT))
     async with httpx2.AsyncClient(auth=auth, timeout=60) as client:
         assert (await client.get(scoped.url)).status_code == 200
         waiting = asyncio.create_task(client.get(f"{scoped.url}/slow"))
-        await decides.wait()
+        await user.is_asked.wait()
         assert (await client.get(scoped.url)).status_code == 200
         assert not waiting.done()
-        decided.set()
+        user.decides.set()
         assert (await waiting).status_code == 200
 
 
 async def test_a_request_that_joins_a_login_without_its_scope_gets_one_with_it(scoped: Scoped) -> None:
-    decides, decided = asyncio.Event(), asyncio.Event()
-
-    async def person(url: str) -> str:
-        if "first" in url and "second" not in url:
-            decides.set()
-            await decided.wait()
-        return await visit(url)
-
-    auth = OAuthClientProvider(scoped.url, AuthorizationCode(person, REDIRECT))
+    user = Undecided("first")
+    auth = OAuthClientProvider(scoped.url, AuthorizationCode(user, REDIRECT))
     async with httpx2.AsyncClient(auth=auth, timeout=60) as client:
         assert (await client.get(scoped.url)).status_code == 200
         first = asyncio.create_task(client.get(f"{scoped.url}/first"))
-        await decides.wait()
+        await user.is_asked.wait()
         second = asyncio.create_task(client.get(f"{scoped.url}/second"))
         while "second" not in scoped.asked:
             await asyncio.sleep(0.01)
         await asyncio.sleep(0.1)  # It has its answer, and waits for the login.
-        decided.set()
+        user.decides.set()
         assert [(await first).status_code, (await second).status_code] == [200, 200]
     assert [request.get("scope") for request in scoped.params_of("/authorize")] == [None, "first", "first second"]
     assert scoped.asked.count("second") == 2, "it is not sent again before it has the scope"

@@ -96,8 +96,8 @@ class LineTransport(ABC):
         self._loop.call_soon(self._deliver_ready)
 
     def pause(self) -> None:
-        """Deliver no messages until `resume`. Reading stops with the next chunk: to stop and begin again for each
-        message would take a tenth of the time of a call."""
+        """Deliver no messages until `resume`. Reading stops with the next chunk: to stop at once, and begin again,
+        would take two system calls for each message."""
         self._paused = True
 
     def resume(self) -> None:
